@@ -1,0 +1,1 @@
+"""The mathematics of the guarantee: no I/O, no clock, no users."""

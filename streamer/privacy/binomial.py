@@ -1,0 +1,37 @@
+"""Exact draws that depend on a probability known to 50 digits."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+from streamer.privacy.randomness import RandomBytes, secure_bytes
+
+_BYTES = 24
+
+
+def draw_binomial(
+    trials: int, probability: Decimal, random_bytes: RandomBytes = secure_bytes
+) -> int:
+    """The number of successes, by inversion of a uniform number of 192 bits.
+
+    Takes time in proportion to the result, which is small wherever it is used.
+    """
+    with localcontext(prec=60):
+        uniform = Decimal(int.from_bytes(random_bytes(_BYTES), "little")) / (1 << 8 * _BYTES)
+        odds = probability / (1 - probability)
+        mass = below = (1 - probability) ** trials
+        successes = 0
+        while uniform >= below and successes < trials:
+            mass *= odds * (trials - successes) / (successes + 1)
+            below += mass
+            successes += 1
+    return successes
+
+
+def draw_below(bound: int, random_bytes: RandomBytes = secure_bytes) -> int:
+    """A uniform whole number from 0 to bound - 1."""
+    bits = (bound - 1).bit_length()
+    while True:
+        number = int.from_bytes(random_bytes(-(-bits // 8)), "little") & ((1 << bits) - 1)
+        if number < bound:
+            return number

@@ -1,0 +1,28 @@
+"""The Gaussian mechanism, exactly, for the baselines that are compared with."""
+
+from __future__ import annotations
+
+import math
+
+from streamer.privacy.search import smallest_true
+
+
+def gaussian_delta(epsilon: float, distance: float) -> float:
+    """δ(ε) of telling N(0, 1) from N(distance, 1): Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ)."""
+    if distance == 0:
+        return max(0.0, -math.expm1(epsilon))
+    likely = normal_tail(epsilon / distance - distance / 2)
+    unlikely = normal_tail(epsilon / distance + distance / 2)
+    if unlikely == 0:
+        return likely
+    return max(0.0, likely - math.exp(epsilon + math.log(unlikely)))
+
+
+def normal_tail(bound: float) -> float:
+    """Pr[N(0, 1) >= bound]."""
+    return math.erfc(bound / math.sqrt(2)) / 2
+
+
+def normal_bound(probability: float) -> float:
+    """The smallest x >= 0 with Pr[N(0, 1) >= x] <= probability."""
+    return smallest_true(lambda bound: normal_tail(bound) <= probability, 0.0, 40.0)

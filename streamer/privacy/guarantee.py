@@ -1,0 +1,68 @@
+"""What is promised: the parameters of the guarantee, checked once, where they are made.
+
+Every other module of this room takes a `Guarantee` and may rely on its ranges.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from streamer.errors import SettingError
+from streamer.privacy.terms import Neighbours
+
+# Above this ε the promise is empty: e^100 times more likely is no protection at all.
+LARGEST_EPSILON = 100.0
+# Sums over loss distributions are cut where their mass is below 1e-24, far below this δ.
+SMALLEST_DELTA = 1e-15
+MOST_CONTRIBUTIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """User-level (ε, δ)-differential privacy for one budget period.
+
+    `contributions` is the paper's k: how many reported items one user may have
+    counted for before that user no longer counts.
+    """
+
+    epsilon: float
+    delta: float
+    contributions: int
+    neighbours: Neighbours = Neighbours.REPLACE
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon, at_most=LARGEST_EPSILON)
+        check_probability("delta", self.delta)
+        if self.delta < SMALLEST_DELTA:
+            raise SettingError(
+                "delta", self.delta, f"it must be at least {SMALLEST_DELTA:g} and below 1"
+            )
+        check_whole("contributions", self.contributions, 1, MOST_CONTRIBUTIONS)
+        if self.neighbours not in tuple(Neighbours):
+            raise SettingError("neighbours", self.neighbours, "use replace or add-remove")
+        # A plain string is welcome from a caller; inside it is always the enum.
+        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+
+
+def check_positive(setting: str, value: float, at_most: float = math.inf) -> None:
+    """Refuse what is not a finite number above 0 and at most `at_most`."""
+    if not (_is_number(value) and 0 < value <= at_most and math.isfinite(value)):
+        limit = "" if math.isinf(at_most) else f" and at most {at_most:g}"
+        raise SettingError(setting, value, f"it must be a number above 0{limit}")
+
+
+def check_probability(setting: str, value: float) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    if not (_is_number(value) and 0 < value < 1):
+        raise SettingError(setting, value, "it must lie strictly between 0 and 1")
+
+
+def check_whole(setting: str, value: int, least: int, most: int) -> None:
+    """Refuse what is not a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise SettingError(setting, value, f"it must be a whole number from {least} to {most:,}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

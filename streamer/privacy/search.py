@@ -1,0 +1,73 @@
+"""The few one-dimensional searches that calibration and planning share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+SMALLEST_SCALE = 0.1
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def smallest_true(
+    holds: Callable[[float], bool], low: float, high: float, precision: float = 1e-9
+) -> float:
+    """The smallest x in [low, high] for which a monotone `holds` is true, from above.
+
+    `holds(high)` must be true; the answer satisfies `holds` and is within `precision`
+    of the smallest, relatively.
+    """
+    if holds(low):
+        return low
+    while high - low > precision * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def first_integer(holds: Callable[[int], bool], least: int | None = None) -> int:
+    """The smallest integer for which a monotone `holds` is true, not below `least`."""
+    low = -1 if least is None else least - 1
+    step = 1
+    while least is None and holds(low):
+        low, step = low - step, 2 * step
+    high, step = low + 1, 1
+    while not holds(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def smallest_scale(private: Callable[[float], bool]) -> float:
+    """The smallest noise scale that is private, and never below SMALLEST_SCALE.
+
+    The bracket is found by doubling and halving from 1, because evaluating a scale
+    far too small is by far the most expensive: its loss has the widest law.
+    """
+    high = 1.0
+    while not private(high):
+        high *= 2
+    while high > SMALLEST_SCALE and private(high / 2):
+        high /= 2
+    return max(SMALLEST_SCALE, smallest_true(private, high / 2, high))
+
+
+def least_point(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
+    """The point of least cost that a golden-section search of so many rounds meets.
+
+    For a cost with one valley; with several it finds one of them, so callers use it
+    only where any point of [low, high] is safe and a lower cost is just better.
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    cost_left, cost_right = cost(left), cost(right)
+    for _ in range(rounds):
+        if cost_left <= cost_right:
+            high, right, cost_right = right, left, cost_left
+            left = high - _GOLDEN * (high - low)
+            cost_left = cost(left)
+        else:
+            low, left, cost_left = left, right, cost_right
+            right = low + _GOLDEN * (high - low)
+            cost_right = cost(right)
+    return left if cost_left <= cost_right else right

@@ -1,0 +1,175 @@
+"""Choosing the threshold: small enough to see much, large enough to keep the promise.
+
+In an *open* domain items are arbitrary strings and only held ones are asked about.
+An item that one user alone holds can then be reported in one world and never in the
+other; over m steps that has probability at most m·Pr[1 + Z >= t], and this is part of
+δ. In a *declared* domain every item is asked about, and all of δ is for the charges.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from streamer.errors import SettingError
+from streamer.privacy.calibration import RESERVE, Calibration, calibrate
+from streamer.privacy.guarantee import Guarantee, check_probability, check_whole
+from streamer.privacy.law import NoiseLaw
+from streamer.privacy.loss import total_epsilon
+from streamer.privacy.search import least_point, smallest_true
+from streamer.privacy.terms import Domain, Method
+
+MOST_STEPS = 1_000_000_000
+MOST_ITEMS = 1_000_000_000_000
+LARGEST_THRESHOLD = 1 << 62
+
+# Shares of δ that the key set may get; the best one lies well inside.
+_LOG_SHARES = (math.log(1e-6), math.log(0.9))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a threshold is planned for.
+
+    `period_steps`: steps in a budget period (m). `items`: the declared domain's size, or
+    the largest number of distinct items a step is expected to have. `beta`: the
+    probability, over a whole period, that something is reported that nobody holds or
+    that something of the guaranteed weight is missed.
+    """
+
+    period_steps: int
+    items: int
+    beta: float
+    domain: Domain = Domain.OPEN
+
+    def __post_init__(self) -> None:
+        check_whole("period", self.period_steps, 1, MOST_STEPS)
+        check_whole("items", self.items, 1, MOST_ITEMS)
+        check_probability("beta", self.beta)
+        if self.domain not in tuple(Domain):
+            raise SettingError("domain", self.domain, "use open or declared")
+        object.__setattr__(self, "domain", Domain(self.domain))
+
+    @property
+    def tail(self) -> float:
+        """The probability that each single question may go wrong with, either way."""
+        return self.beta / (2 * self.period_steps * self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A calibrated monitor with its threshold: all that `decide` needs to know."""
+
+    workload: Workload
+    calibration: Calibration
+    threshold: int
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.calibration.guarantee
+
+    @property
+    def law(self) -> NoiseLaw:
+        return NoiseLaw.of(self.calibration)
+
+    @property
+    def guaranteed_weight(self) -> int:
+        """The paper's τ: with probability 1-β nothing held by so many is ever missed."""
+        return self.threshold - self.law.largest_bound(self.workload.tail)
+
+    def detection(self, weight: int) -> float:
+        """The probability that an item with so many active holders is reported in a step."""
+        return self.law.at_least(self.threshold - weight)
+
+    def epsilon_after(self, periods: int) -> float:
+        """The total ε of a user over so many periods, at the total δ of as many times δ."""
+        return total_epsilon(
+            self.calibration.charge_delta * periods * (1 - RESERVE),
+            self.calibration.noise_scale,
+            self.guarantee.contributions,
+            self.guarantee.neighbours,
+            periods,
+        )
+
+
+def plan(
+    guarantee: Guarantee,
+    workload: Workload,
+    method: Method = Method.EXACT,
+    threshold: int | None = None,
+) -> Plan:
+    """The plan with the smallest threshold that keeps both promises.
+
+    A threshold given by hand replaces the planned one; one that would break the
+    guarantee is refused, one that only breaks β is the user's choice.
+    """
+    _check_sampler(guarantee, workload)
+    if workload.domain is Domain.DECLARED:
+        return _declared(workload, calibrate(guarantee, method), threshold)
+    if threshold is not None:
+        return _by_hand(guarantee, workload, method, threshold)
+
+    def cost(log_share: float) -> float:
+        calibration = calibrate(guarantee, method, guarantee.delta * math.exp(log_share))
+        return _safe_threshold(workload, calibration)
+
+    share = math.exp(least_point(cost, *_LOG_SHARES, rounds=14))
+    calibration = calibrate(guarantee, method, guarantee.delta * share)
+    return Plan(workload, calibration, _safe_threshold(workload, calibration))
+
+
+def _check_sampler(guarantee: Guarantee, workload: Workload) -> None:
+    """The noise is drawn to 2⁻¹⁰⁰; what that costs must fit into the reserve.
+
+    At most five draws a step concern one user (docs/privacy.md, 3.7), and no split
+    leaves the charges less than a tenth of δ.
+    """
+    cost = 5 * workload.period_steps * 2**-100 * (1 + math.exp(guarantee.epsilon))
+    if cost > RESERVE * guarantee.delta / 10:
+        raise SettingError(
+            "epsilon",
+            guarantee.epsilon,
+            f"with delta {guarantee.delta:g} and {workload.period_steps:,} steps a period it is "
+            "beyond the precision of the noise; lower epsilon, raise delta or shorten the period",
+        )
+
+
+def _declared(workload: Workload, calibration: Calibration, threshold: int | None) -> Plan:
+    least = calibration.cap + 1
+    if threshold is None:
+        threshold = max(least, NoiseLaw.of(calibration).smallest_bound(workload.tail))
+    check_whole("threshold", threshold, least, LARGEST_THRESHOLD)
+    return Plan(workload, calibration, threshold)
+
+
+def _by_hand(guarantee: Guarantee, workload: Workload, method: Method, threshold: int) -> Plan:
+    """The least noise with which this threshold still covers the key set."""
+    check_whole("threshold", threshold, 1, LARGEST_THRESHOLD)
+
+    def keys_threshold(share: float) -> int:
+        return _keys_threshold(workload, calibrate(guarantee, method, guarantee.delta * share))
+
+    best = math.exp(least_point(lambda x: keys_threshold(math.exp(x)), *_LOG_SHARES, rounds=24))
+    least = keys_threshold(best)
+    if threshold < least:
+        raise SettingError(
+            "threshold",
+            threshold,
+            f"an open domain of {workload.period_steps:,} steps a period needs at least {least} "
+            f"to keep delta at {guarantee.delta:g}; raise it, shorten the period or raise delta",
+        )
+    # Below the best share, the smaller the share the higher the threshold that it needs.
+    share = smallest_true(lambda x: keys_threshold(x) <= threshold, math.exp(_LOG_SHARES[0]), best)
+    return Plan(workload, calibrate(guarantee, method, guarantee.delta * share), threshold)
+
+
+def _safe_threshold(workload: Workload, calibration: Calibration) -> int:
+    wanted = NoiseLaw.of(calibration).smallest_bound(workload.tail)
+    return max(_keys_threshold(workload, calibration), wanted)
+
+
+def _keys_threshold(workload: Workload, calibration: Calibration) -> int:
+    """The smallest t with m·Pr[1 + Z >= t] at most the key set's part of δ."""
+    law = NoiseLaw.of(calibration)
+    bound = law.smallest_bound(calibration.keys_delta / workload.period_steps)
+    return max(calibration.cap + 1, 1 + bound)
