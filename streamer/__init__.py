@@ -1,0 +1,56 @@
+"""What many users hold right now, and provably nothing about any single one of them.
+
+The library behind the service: plan a guarantee, then run one of the paper's monitors.
+
+    >>> from streamer import Guarantee, HeavyHitterMonitor, Workload, plan
+    >>> planned = plan(Guarantee(epsilon=1, delta=1e-6, contributions=10),
+    ...                Workload(period_steps=1440, items=100_000, beta=0.05))
+    >>> planned.threshold
+    696
+    >>> monitor = HeavyHitterMonitor(planned)
+"""
+
+from streamer.errors import MonitorError, OutputError, SettingError, StreamerError
+from streamer.monitors.above_threshold import AboveThreshold
+from streamer.monitors.heavy_hitters import Decision, HeavyHitterMonitor, Tally
+from streamer.monitors.shifting import Hitter, ShiftingHeavyHitters
+from streamer.monitors.threshold_monitor import (
+    Answer,
+    ThresholdMonitor,
+    ThresholdMonitorEvolving,
+)
+from streamer.privacy.calibration import Calibration, calibrate
+from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.law import NoiseLaw
+from streamer.privacy.noise import DiscreteLaplace
+from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.threshold import Plan, Workload, plan
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "AboveThreshold",
+    "Answer",
+    "Calibration",
+    "Decision",
+    "DiscreteLaplace",
+    "Domain",
+    "Guarantee",
+    "HeavyHitterMonitor",
+    "Hitter",
+    "Method",
+    "MonitorError",
+    "Neighbours",
+    "NoiseLaw",
+    "OutputError",
+    "Plan",
+    "SettingError",
+    "ShiftingHeavyHitters",
+    "StreamerError",
+    "Tally",
+    "ThresholdMonitor",
+    "ThresholdMonitorEvolving",
+    "Workload",
+    "calibrate",
+    "plan",
+]

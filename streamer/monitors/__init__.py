@@ -1,0 +1,1 @@
+"""The paper's algorithms, and the two that it compares with."""

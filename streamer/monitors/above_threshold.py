@@ -1,0 +1,45 @@
+"""AboveThreshold, the classic sparse vector technique: it stops at its first ⊤."""
+
+from __future__ import annotations
+
+from streamer.errors import MonitorError
+from streamer.privacy.guarantee import check_positive
+from streamer.privacy.noise import DiscreteLaplace
+from streamer.privacy.randomness import RandomBytes, secure_bytes
+
+
+class AboveThreshold:
+    """Answers whether queries of sensitivity 1 lie above a threshold; (ε, 0)-private.
+
+    t̂ = t + Lap(2/ε) once; each query gets Lap(4/ε); the first noisy value ≥ t̂ is
+    answered ⊤ and ends it. The noisy value itself must never be published: it was
+    compared with the same t̂ as every ⊥ before it.
+
+    Values of the queries are whole numbers, or multiples of 1/`resolution`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        threshold: float,
+        resolution: int = 1,
+        random_bytes: RandomBytes = secure_bytes,
+    ) -> None:
+        check_positive("epsilon", epsilon)
+        self._resolution = resolution
+        self._noise = DiscreteLaplace(4 / epsilon * resolution, random_bytes)
+        shift = DiscreteLaplace(2 / epsilon * resolution, random_bytes).draw(1)
+        self._noisy_threshold = round(threshold * resolution) + int(shift[0])
+        self._halted = False
+
+    @property
+    def halted(self) -> bool:
+        return self._halted
+
+    def ask(self, value: float) -> bool:
+        """Whether the query's value is (noisily) at the threshold or above."""
+        if self._halted:
+            raise MonitorError("AboveThreshold has answered ⊤ and must not be asked again")
+        noisy = round(value * self._resolution) + int(self._noise.draw(1)[0])
+        self._halted = noisy >= self._noisy_threshold
+        return self._halted

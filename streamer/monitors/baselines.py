@@ -1,0 +1,62 @@
+"""The two techniques that the paper improves on, to be measured against.
+
+For experiments only: their Gaussian noise is made of floating-point numbers, which is
+fine for counting what a method finds and not fine for publishing real data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamer.monitors.above_threshold import AboveThreshold
+from streamer.monitors.heavy_hitters import Decision, Tally
+from streamer.privacy.baselines import HistogramPlan, RestartPlan
+from streamer.privacy.gaussian import normal_tail
+from streamer.privacy.randomness import RandomBytes, secure_bytes
+
+
+class StepHistogram:
+    """A private histogram of the step; its cells at the threshold are reported."""
+
+    def __init__(self, plan: HistogramPlan, random_bytes: RandomBytes = secure_bytes) -> None:
+        self._plan = plan
+        self._gaussian = np.random.Generator(np.random.Philox(int.from_bytes(random_bytes(16))))
+
+    def decide(self, tally: Tally) -> Decision:
+        noise = self._gaussian.normal(0.0, self._plan.deviation, len(tally.items))
+        estimates = np.rint(tally.holders + noise).astype(np.int64)
+        above = tally.holders + noise >= self._plan.threshold
+        return Decision(tally.items[above], estimates[above])
+
+    def detection(self, weight: int) -> float:
+        """The probability that an item with so many holders is reported."""
+        return normal_tail((self._plan.threshold - weight) / self._plan.deviation)
+
+
+class RestartedAboveThreshold:
+    """AboveThreshold on the largest count of each step; at a ⊤, a histogram and a restart.
+
+    When the planned number of halts is used up it reports nothing more.
+    """
+
+    def __init__(self, plan: RestartPlan, random_bytes: RandomBytes = secure_bytes) -> None:
+        self._plan = plan
+        self._random_bytes = random_bytes
+        self._halts_left = plan.halts
+        self._run = self._start()
+        self.histogram = StepHistogram(plan.histogram, random_bytes)
+
+    def decide(self, tally: Tally) -> Decision | None:
+        """The histogram's report at a ⊤, None at a ⊥ and when all halts are used up."""
+        if self._halts_left == 0:
+            return None
+        if not self._run.ask(int(tally.holders.max(initial=0))):
+            return None
+        self._halts_left -= 1
+        self._run = self._start()
+        return self.histogram.decide(tally)
+
+    def _start(self) -> AboveThreshold:
+        return AboveThreshold(
+            self._plan.epsilon, self._plan.threshold, random_bytes=self._random_bytes
+        )

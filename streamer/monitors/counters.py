@@ -1,0 +1,64 @@
+"""Who was charged how often in the current budget period."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Users = NDArray[np.uint64]
+"""Users by 64-bit number: positions in a library's list, pseudonyms in the service."""
+
+
+class Counters:
+    """c(j) for every user with c(j) > 0, ten bytes each; a user at `limit` is exhausted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.clear()
+
+    def clear(self) -> None:
+        """A new budget period: nobody was charged yet."""
+        self._users: Users = np.empty(0, dtype=np.uint64)
+        self._charges: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
+        self._exhausted: Users = np.empty(0, dtype=np.uint64)
+
+    @property
+    def charged(self) -> int:
+        """How many users were charged at least once."""
+        return len(self._users)
+
+    @property
+    def exhausted(self) -> int:
+        """How many users were charged as often as is allowed."""
+        return len(self._exhausted)
+
+    def active(self, users: Users) -> NDArray[np.bool_]:
+        """Which of these users still count. Fastest when they come sorted."""
+        if not len(self._exhausted):
+            return np.ones(len(users), dtype=np.bool_)
+        return ~_contains(self._exhausted, users)
+
+    def charges(self, users: Users) -> NDArray[np.uint16]:
+        """How often each of these users was charged."""
+        if not len(self._users):
+            return np.zeros(len(users), dtype=np.uint16)
+        places = np.minimum(np.searchsorted(self._users, users), len(self._users) - 1)
+        return np.where(self._users[places] == users, self._charges[places], np.uint16(0))
+
+    def charge(self, users: Users) -> None:
+        """Charge each of these users once more: in rising order, all of them active."""
+        places = np.searchsorted(self._users, users)
+        known = _contains(self._users, users)
+        self._charges[places[known]] += np.uint16(1)
+        fresh = ~known
+        self._users = np.insert(self._users, places[fresh], users[fresh])
+        self._charges = np.insert(self._charges, places[fresh], np.uint16(1))
+        spent = users[self.charges(users) >= self._limit]
+        self._exhausted = np.insert(self._exhausted, np.searchsorted(self._exhausted, spent), spent)
+
+
+def _contains(ordered: Users, users: Users) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(users), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(ordered, users), len(ordered) - 1)
+    return np.asarray(ordered[places] == users)

@@ -1,0 +1,39 @@
+"""Refresh: a reported item rests for a while before it is asked about again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from streamer.privacy.guarantee import check_whole
+from streamer.privacy.threshold import MOST_STEPS
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class Refresh(Generic[Item]):
+    """After a report at step i an item is not asked about before step i + r.
+
+    Which questions are asked may depend on earlier answers, so this costs no privacy,
+    and a persistent heavy hitter charges its holders once in r steps instead of in each.
+    With r = 1 nothing ever rests.
+    """
+
+    def __init__(self, steps: int = 1) -> None:
+        check_whole("refresh", steps, 1, MOST_STEPS)
+        self._steps = steps
+        self._reported: dict[Item, int] = {}
+
+    def note(self, step: int, items: Iterable[Item]) -> None:
+        """These items were reported in this step."""
+        if self._steps > 1:
+            self._reported.update(dict.fromkeys(items, step))
+
+    def resting(self, step: int) -> frozenset[Item]:
+        """The items that are not to be asked about in this step."""
+        self._reported = {
+            item: reported
+            for item, reported in self._reported.items()
+            if step < reported + self._steps
+        }
+        return frozenset(self._reported)

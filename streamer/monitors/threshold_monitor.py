@@ -1,0 +1,117 @@
+"""The paper's monitors for single questions: ThresholdMonitor and its evolving form.
+
+Both are libraries on plain callables and sequences. The service asks one question per
+item and step and uses the vectorised form of the same algorithm, `heavy_hitters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.errors import MonitorError
+from streamer.monitors.perturbation import Noise, Perturbation
+from streamer.privacy.calibration import Calibration
+
+FIXED_POINT = 1 << 16
+"""Fractional weights are counted in units of 1/65536, so that sums are exact."""
+
+Query = Callable[[Any], Any]
+"""f: one record to its weight in [0, 1]; on a numpy array, all records to all weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """⊤ with the noisy value f̂, or ⊥ without."""
+
+    above: bool
+    estimate: float | None = None
+
+
+class ThresholdMonitorEvolving:
+    """Answers "is the weight at the threshold or above?" about users whose data change.
+
+    The paper's TME (ε, δ, t, k): user j has a counter c(j), 0 at first. Each question f
+    about the current data x₁ … xₙ gets f̂ = Σ_{j: c(j)<k} f(xⱼ) + w + v̄ with fresh
+    w ~ Lap(10Δ₁), v ~ Lap(Δ₂), v̄ = min(v, Δ₁). If f̂ < t: ⊥. Otherwise ⊤, and
+    c(j) += f(xⱼ) for every j. It never halts.
+    """
+
+    def __init__(
+        self,
+        users: int,
+        calibration: Calibration,
+        threshold: float,
+        noise: Noise | None = None,
+    ) -> None:
+        self._fractional = calibration.fractional
+        self._units = FIXED_POINT if calibration.fractional else 1
+        self._limit = calibration.guarantee.contributions * self._units
+        self._threshold = round(threshold * self._units)
+        self._noise = noise or Perturbation(calibration, self._units)
+        self._charges = np.zeros(users, dtype=np.int64)
+
+    @property
+    def charges(self) -> NDArray[np.float64]:
+        """c(j) for every user."""
+        return self._charges / self._units
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Whether c(j) < k, for every user."""
+        return self._charges < self._limit
+
+    def ask(self, data: Sequence[Any] | NDArray[Any], query: Query) -> Answer:
+        """One question about the data of all users, in their order."""
+        weights = self._weigh(data, query)
+        noisy = int(weights[self.active].sum()) + int(self._noise.draw(1)[0])
+        if noisy < self._threshold:
+            return Answer(above=False)
+        self._charges += np.where(self.active, weights, 0)
+        return Answer(above=True, estimate=noisy / self._units)
+
+    def _weigh(self, data: Sequence[Any] | NDArray[Any], query: Query) -> NDArray[np.int64]:
+        values = query(data) if isinstance(data, np.ndarray) else [query(x) for x in data]
+        weights = np.asarray(values, dtype=np.float64)
+        if weights.shape != self._charges.shape:
+            raise MonitorError(
+                f"the data are of {weights.size} users, the monitor has {self._charges.size}"
+            )
+        if not np.all((weights >= 0) & (weights <= 1)):
+            raise MonitorError("a query gave a weight outside 0 to 1")
+        if not self._fractional and not np.all((weights == 0) | (weights == 1)):
+            raise MonitorError(
+                "a query gave a weight between 0 and 1, which the exact calibration does not "
+                "cover: use the fractional or the theorem calibration"
+            )
+        return np.rint(weights * self._units).astype(np.int64)
+
+
+class ThresholdMonitor:
+    """The paper's ThresholdMonitor (S, ε, δ, t, k): the same about a fixed database S.
+
+    An element x whose counter reaches k is deleted from S, which is to say that it no
+    longer counts: TME with data that stay as they are.
+    """
+
+    def __init__(
+        self,
+        database: Sequence[Any] | NDArray[Any],
+        calibration: Calibration,
+        threshold: float,
+        noise: Noise | None = None,
+    ) -> None:
+        self._database = database
+        self._monitor = ThresholdMonitorEvolving(len(database), calibration, threshold, noise)
+
+    @property
+    def remaining(self) -> int:
+        """How many elements of S are not deleted yet."""
+        return int(self._monitor.active.sum())
+
+    def ask(self, query: Query) -> Answer:
+        return self._monitor.ask(self._database, query)
