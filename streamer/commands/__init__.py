@@ -1,0 +1,1 @@
+"""One module per command. Heavy imports wait until the command that needs them runs."""

@@ -1,0 +1,82 @@
+"""`streamer audit`: attack our own monitor and print what can be proven to be lost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streamer.commands import options
+from streamer.privacy.terms import Domain, Method, Neighbours
+
+if TYPE_CHECKING:
+    from streamer.experiments.audit import Finding
+    from streamer.privacy.guarantee import Guarantee
+
+FEWEST_TRIALS, MOST_TRIALS = 1_000, 10_000_000
+
+
+def audit_command(
+    trials: Annotated[int, typer.Option(help="Games per attack and world.")] = 200_000,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    contributions: options.Contributions = 10,
+    neighbours: options.NeighboursChoice = Neighbours.REPLACE,
+    period: options.Period = 1440,
+    calibration: options.Calibration = Method.EXACT,
+    beta: options.Beta = 0.05,
+    items: options.ItemsCount = 100_000,
+    domain: options.DomainChoice = Domain.OPEN,
+    threshold: options.Threshold = None,
+    json: options.Json = False,
+) -> None:
+    """Play the privacy game against the monitor with its real noise.
+
+    Fails (exit code 1) if an attack proves that more than the promised ε is lost. What
+    is proven is a lower bound: a small number says that the attack is weak, or the
+    trials few, not that less was spent.
+    """
+    from rich.progress import Progress
+
+    from streamer.commands.output import notes, print_json
+    from streamer.experiments.attacks import attacks_on
+    from streamer.experiments.audit import audit
+    from streamer.privacy.guarantee import Guarantee, check_whole
+    from streamer.privacy.threshold import Workload, plan
+
+    check_whole("trials", trials, FEWEST_TRIALS, MOST_TRIALS)
+    guarantee = Guarantee(epsilon, delta, contributions, neighbours)
+    planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
+    with Progress(console=notes, transient=True) as progress:
+        bar = progress.add_task("attacking", total=len(attacks_on(planned, trials)))
+        findings = audit(planned, trials, progress=lambda: progress.advance(bar))
+    if json:
+        attacks = [asdict(finding) for finding in findings]
+        print_json({"epsilon": epsilon, "delta": delta, "attacks": attacks})
+    else:
+        _print_table(guarantee, findings)
+    if any(finding.epsilon_lost > epsilon for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print_table(guarantee: Guarantee, findings: list[Finding]) -> None:
+    from rich.table import Table
+
+    from streamer.commands.output import console
+    from streamer.experiments.audit import DOUBT
+
+    table = Table("attack", "trials", "ε proven lost", "ε promised")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for finding in findings:
+        style = "red" if finding.epsilon_lost > guarantee.epsilon else "green"
+        lost = f"[{style}]{finding.epsilon_lost:.3f}[/]"
+        table.add_row(finding.name, f"{finding.trials:,}", lost, f"{guarantee.epsilon:g}")
+    console.print(table)
+    broken = any(finding.epsilon_lost > guarantee.epsilon for finding in findings)
+    verdict = "[bold red]The promise is broken.[/]" if broken else "The promise stands."
+    console.print(
+        f"{verdict} Lower bounds at δ={guarantee.delta:g}, all of them true with probability "
+        f"{1 - DOUBT:.6f}."
+    )

@@ -1,0 +1,139 @@
+"""`streamer plan`: what a choice of ε, δ, k and period means before anything is deployed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamer.commands import options
+from streamer.privacy.terms import Domain, Method, Neighbours
+
+if TYPE_CHECKING:
+    from streamer.privacy.threshold import Plan
+
+PERIODS = (1, 7, 30, 365)
+PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+
+
+def plan_command(
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    contributions: options.Contributions = 10,
+    neighbours: options.NeighboursChoice = Neighbours.REPLACE,
+    period: options.Period = 1440,
+    calibration: options.Calibration = Method.EXACT,
+    step: options.Step = 60.0,
+    beta: options.Beta = 0.05,
+    items: options.ItemsCount = 100_000,
+    domain: options.DomainChoice = Domain.OPEN,
+    threshold: options.Threshold = None,
+    json: options.Json = False,
+    plot: options.Plot = None,
+) -> None:
+    """Show the noise, the threshold, and what is detected with which probability."""
+    from streamer.commands.output import print_json
+    from streamer.privacy.guarantee import Guarantee, check_positive
+    from streamer.privacy.threshold import Workload, plan
+
+    check_positive("step", step)
+    guarantee = Guarantee(epsilon, delta, contributions, neighbours)
+    planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
+    report = plan_report(planned)
+    if plot is not None:
+        from streamer.plots import draw_plan
+
+        draw_plan(planned, plot)
+    if json:
+        print_json(report)
+    else:
+        _print_tables(planned, report, step)
+
+
+def plan_report(planned: Plan) -> dict[str, Any]:
+    """What `plan --json` prints."""
+    guarantee, noise = planned.guarantee, planned.calibration
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "contributions": guarantee.contributions,
+        "neighbours": guarantee.neighbours,
+        "calibration": noise.method,
+        "domain": planned.workload.domain,
+        "period_steps": planned.workload.period_steps,
+        "items": planned.workload.items,
+        "beta": planned.workload.beta,
+        "noise_scale": noise.noise_scale,
+        "delta1": noise.delta1,
+        "delta2": noise.delta2,
+        "delta_charge": noise.charge_delta,
+        "delta_keys": noise.keys_delta,
+        "threshold": planned.threshold,
+        "margin": planned.law.margin(),
+        "guaranteed_weight": planned.guaranteed_weight,
+        "detection": [
+            {"weight": weight, "probability": planned.detection(weight)}
+            for weight in _telling_weights(planned)
+        ],
+        "periods": [{"count": count, "epsilon": planned.epsilon_after(count)} for count in PERIODS],
+    }
+
+
+def _telling_weights(planned: Plan) -> list[int]:
+    """The weight of one user, the first ones to reach round probabilities, the guaranteed one."""
+    from streamer.privacy.search import first_integer
+
+    def first_to_reach(probability: float) -> int:
+        return first_integer(lambda weight: planned.detection(weight) >= probability, least=1)
+
+    weights = {first_to_reach(probability) for probability in PROBABILITIES}
+    return sorted(weights | {1, planned.guaranteed_weight})
+
+
+def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) -> None:
+    from rich.table import Table
+
+    from streamer.commands.output import console, duration
+
+    guarantee = planned.guarantee
+    length = duration(step_seconds * planned.workload.period_steps)
+    console.print(
+        f"For one user and one period ({planned.workload.period_steps:,} steps of "
+        f"{duration(step_seconds)}: {length}): whatever that user did, every output is at most "
+        f"e^{guarantee.epsilon:g} times as likely as without it, but for a probability of "
+        f"{guarantee.delta:g}.\n"
+    )
+    facts = Table(show_header=False, box=None, pad_edge=False)
+    facts.add_column(style="bold")
+    facts.add_column(justify="right")
+    facts.add_column(style="dim")
+    noise = planned.calibration
+    for name, value, meaning in (
+        ("noise scale", f"{noise.noise_scale:,.4f}", f"of w, {noise.method} calibration"),
+        (
+            "Δ₁, Δ₂",
+            f"{noise.delta1:,.4f}, {noise.delta2:,.4f}",
+            "cap and scale of the small noise v",
+        ),
+        ("δ for charges", f"{noise.charge_delta:.3g}", "what the answers say about a user"),
+        ("δ for the key set", f"{noise.keys_delta:.3g}", f"{planned.workload.domain} domain"),
+        ("threshold", f"{planned.threshold:,}", "noisy count from which an item is reported"),
+        ("margin", f"± {report['margin']:,}", "of an estimate, 95%"),
+        (
+            "guaranteed weight",
+            f"{planned.guaranteed_weight:,}",
+            f"users: never missed in a period, with probability {1 - planned.workload.beta:g}",
+        ),
+    ):
+        facts.add_row(name, value, meaning)
+    console.print(facts)
+    detection = Table("users who hold an item", "reported in that step with probability")
+    for row in report["detection"]:
+        detection.add_row(f"{row['weight']:,}", f"{row['probability']:.6g}")
+    totals = Table("periods", "total ε", "at total δ")
+    for row in report["periods"]:
+        totals.add_row(
+            str(row["count"]), f"{row['epsilon']:.3f}", f"{guarantee.delta * row['count']:.3g}"
+        )
+    for table in (detection, totals):
+        for column in table.columns:
+            column.justify = "right"
+        console.print(table)

@@ -1,0 +1,189 @@
+"""Adversaries who play the privacy game against a real monitor.
+
+In each trial the adversary picks everybody's data and must tell which of two worlds the
+trial is in: in one of them a single user's history is another. Trials do not touch each
+other, because a monitor's noise is fresh per item and its counters belong to users. So
+all of them are played at once in one monitor, each with a user and items of its own.
+
+An attack returns one number per trial; how well that number tells the worlds apart is
+measured by `confidence`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor, Tally
+from streamer.privacy.terms import Neighbours
+from streamer.privacy.threshold import Plan
+
+Scores = NDArray[np.float64]
+Trials = NDArray[np.int64]
+Start = Callable[[], HeavyHitterMonitor]
+"""Makes the monitor under attack, fresh for each world."""
+
+# Questions about lone items are asked in every step of a period: fewer trials then.
+_MOST_LONE_QUESTIONS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """`play(game, world)` gives the scores of a game's trials in world 0 or 1."""
+
+    name: str
+    play: Callable[[Game, int], Scores]
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the adversary saw in a step, per item: whether it was reported, and f̂ if so."""
+
+    above: NDArray[np.bool_]
+    estimates: NDArray[np.int64]
+
+
+class Game:
+    """Trials played at once. User i belongs to trial i; the adversary adds other holders."""
+
+    def __init__(self, monitor: HeavyHitterMonitor, trials: int) -> None:
+        self.monitor = monitor
+        self.plan: Plan = monitor.plan
+        self.trials = trials
+        self._step = 0
+
+    @property
+    def rounds_left(self) -> int:
+        """The game is about one budget period."""
+        return self.plan.workload.period_steps - self._step
+
+    def step(self, users: Trials, held: Trials, asked: Trials, others: int) -> Answers:
+        """One step: these users hold these items; `others` more hold each item asked about.
+
+        The others are new people in every step, so none of them is ever charged twice.
+        """
+        by_user = np.argsort(users)
+        numbers, items = users[by_user].astype(np.uint64), held[by_user]
+        self.monitor.begin(self._step)
+        self._step += 1
+        tally = self.monitor.count(numbers, items)
+        decision = self.monitor.decide(_with_others(tally, asked, others))
+        self.monitor.charge(decision, numbers, items)
+        size = 1 + max(asked.max(initial=0), decision.items.max(initial=0))
+        above = np.zeros(size, dtype=np.bool_)
+        estimates = np.zeros(size, dtype=np.int64)
+        above[decision.items] = True
+        estimates[decision.items] = decision.estimates
+        return Answers(above, estimates)
+
+
+def attacks_on(plan: Plan, trials: int) -> list[Attack]:
+    """Every attack that is allowed by the plan's notion of neighbours."""
+    lone = max(1, min(trials, _MOST_LONE_QUESTIONS // plan.workload.period_steps))
+    attacks = [
+        Attack("fixed question at the threshold", fixed_question, trials),
+        Attack("question until the budget is spent", until_spent, trials),
+        Attack("reading the estimates", reading_estimates, trials),
+        Attack("an item that one user alone holds", lone_item, lone),
+    ]
+    if plan.guarantee.neighbours is Neighbours.REPLACE:
+        attacks.append(Attack("one history replaced by another", replaced_history, trials))
+    return attacks
+
+
+def fixed_question(game: Game, world: int) -> Scores:
+    """The same question at the threshold, over and over; the number of ⊤."""
+    everyone = np.arange(game.trials)
+    users = everyone if world else everyone[:0]
+    score = np.zeros(game.trials)
+    for _ in range(min(game.rounds_left, 8 * game.plan.guarantee.contributions + 64)):
+        score += game.step(users, users, everyone, _just_below(game)).above[: game.trials]
+    return score
+
+
+def until_spent(game: Game, world: int) -> Scores:
+    """The same question until it was answered ⊤ k times; the number of ⊥ before.
+
+    With discrete noise a question at the threshold is a randomized response at the full
+    odds (but for v̄), so this attack all but attains the bound of the exact calibration.
+    """
+    return _ask_until_spent(game, [world == 1])[0]
+
+
+def replaced_history(game: Game, world: int) -> Scores:
+    """A user holds item a in one world and item b in the other; ask about both until spent."""
+    first, second = _ask_until_spent(game, [world == 0, world == 1])
+    return second - first
+
+
+def reading_estimates(game: Game, world: int) -> Scores:
+    """An item far above the threshold is reported with f̂ every time; add up its deviations."""
+    everyone = np.arange(game.trials)
+    users = everyone if world else everyone[:0]
+    others = game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
+    score = np.zeros(game.trials)
+    for _ in range(min(game.rounds_left, 2 * game.plan.guarantee.contributions)):
+        answers = game.step(users, users, everyone, others)
+        # The log-likelihood ratio of Laplace noise: flat but between the two centres.
+        score += np.clip(answers.estimates[: game.trials] - others - 0.5, -0.5, 0.5)
+    return score
+
+
+def lone_item(game: Game, world: int) -> Scores:
+    """Whether an item that the user alone holds is reported, in any step of the period."""
+    everyone = np.arange(game.trials)
+    users = everyone if world else everyone[:0]
+    seen = np.zeros(game.trials)
+    for _ in range(game.rounds_left):
+        above = game.step(users, users, everyone[:0], 0).above[: game.trials]
+        seen[: len(above)] += above
+    return seen
+
+
+def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
+    """Ask about one item per entry of `present`, each until its k-th ⊤ in its trial.
+
+    In each world the user holds at most one of the items of a trial in a step. Returns
+    the number of ⊥ per item and trial.
+    """
+    k = game.plan.guarantee.contributions
+    kinds = len(present)
+    tops = [np.zeros(game.trials) for _ in present]
+    bottoms = [np.zeros(game.trials) for _ in present]
+    trials = np.arange(game.trials)
+    for _ in range(game.rounds_left):
+        open_trials = [trials[count < k] for count in tops]
+        if not any(len(playing) for playing in open_trials):
+            break
+        asked = [playing * kinds + kind for kind, playing in enumerate(open_trials)]
+        holding = [kind for kind, here in enumerate(present) if here]
+        users = np.concatenate([open_trials[kind] for kind in holding] or [trials[:0]])
+        held = np.concatenate([asked[kind] for kind in holding] or [trials[:0]])
+        answers = game.step(users, held, np.sort(np.concatenate(asked)), _just_below(game))
+        for kind, playing in enumerate(open_trials):
+            above = answers.above[asked[kind]]
+            tops[kind][playing] += above
+            bottoms[kind][playing] += ~above
+    return bottoms
+
+
+def _just_below(game: Game) -> int:
+    """So many others that the one user makes the difference at the threshold."""
+    return game.plan.threshold - 1
+
+
+def _with_others(tally: Tally, asked: Trials, others: int) -> Tally:
+    """The tally of everybody: the trials' users, and `others` for each item asked about."""
+    if not others:
+        return tally
+    size = 1 + max(asked.max(initial=0), tally.items.max(initial=0))
+    holders = np.zeros(size, dtype=np.int64)
+    holders[tally.items] = tally.holders
+    holders[asked] += others
+    held = np.flatnonzero(holders)
+    return Tally(held, holders[held])

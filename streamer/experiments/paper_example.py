@@ -1,0 +1,112 @@
+"""The paper's example: three families of sets of users, at a given number of users.
+
+Each family splits all users into disjoint sets; each set holds an item of its own
+exactly once, at a step of its own; in all other steps every user holds an item that
+nobody else holds. So each user takes part in three heavy hitters, k* = 3, while the
+stream has many.
+
+The sizes put the paper's statement to the test. A is just above what the monitor
+guarantees. C is just above what the classic technique can reach with the halts that C
+alone costs it. B lies between them, below what the classic technique can reach with the
+halts of B and C.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.errors import SettingError
+from streamer.privacy.baselines import plan_restarts
+from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.search import smallest_true
+from streamer.privacy.threshold import Workload, plan
+
+FEWEST_USERS = 20_000
+MOST_USERS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Disjoint sets of at least `size` users each that together hold all users."""
+
+    name: str
+    size: int
+    sets: int
+
+
+@dataclass(frozen=True, slots=True)
+class PaperExample:
+    """The families, the smallest sets first, and what every method is planned for."""
+
+    users: int
+    families: tuple[Family, Family, Family]
+    workload: Workload
+
+    @property
+    def steps(self) -> int:
+        return sum(family.sets for family in self.families)
+
+    def halts(self, goal: int) -> int:
+        """How many steps have a set of the goal's family or of a larger one."""
+        return sum(family.sets for family in self.families[goal:])
+
+    def ignored(self, goal: int) -> int:
+        """The largest weight below the goal: what the classic technique must not halt at."""
+        return _largest_set(self.users, self.families[goal - 1].sets) if goal > 0 else 1
+
+    def members(self, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
+        """For each step, in random order, the users who hold that step's item."""
+        return [
+            np.sort(part)
+            for family in self.families
+            for part in np.array_split(rng.permutation(self.users).astype(np.uint64), family.sets)
+        ]
+
+    def family_of_step(self) -> NDArray[np.int64]:
+        """For each step as `members` lists them, the place of its family."""
+        return np.repeat(np.arange(3), [family.sets for family in self.families])
+
+
+def paper_example(users: int, guarantee: Guarantee, beta: float) -> PaperExample:
+    """The example whose sizes fit this number of users and this guarantee."""
+    if not FEWEST_USERS <= users <= MOST_USERS:
+        raise SettingError(
+            "users", users, f"it must be a whole number from {FEWEST_USERS:,} to {MOST_USERS:,}"
+        )
+    # The sizes depend on the number of steps and the steps on the sizes, but only through
+    # a logarithm: a few rounds settle it. Planning for a few steps more is harmless.
+    example = _for_steps(users, guarantee, Workload(users // 500, users, beta))
+    while True:
+        planned = example.steps + example.steps // 100 + 1
+        example = _for_steps(users, guarantee, Workload(planned, users, beta))
+        if example.steps <= planned:
+            return example
+
+
+def _for_steps(users: int, guarantee: Guarantee, workload: Workload) -> PaperExample:
+    small = plan(guarantee, workload).guaranteed_weight
+
+    def reached(log_size: float) -> bool:
+        large = math.ceil(math.exp(log_size))
+        halts = max(1, users // large)
+        ignored = _largest_set(users, users // math.isqrt(small * large))
+        return plan_restarts(guarantee, workload, halts, ignored).reach <= large
+
+    largest = smallest_true(reached, math.log(small), math.log(2 * users + 1e6), precision=2e-4)
+    large = math.ceil(math.exp(largest))
+    sizes = (small, math.isqrt(small * large), large)
+    if users < 2 * large:
+        raise SettingError(
+            "users", users, f"at least {2 * large:,} are needed for two sets of the largest family"
+        )
+    families = [Family(name, size, users // size) for name, size in zip("ABC", sizes, strict=True)]
+    return PaperExample(users, (families[0], families[1], families[2]), workload)
+
+
+def _largest_set(users: int, sets: int) -> int:
+    """The size of the largest set when so many share all users as evenly as they can."""
+    return -(-users // max(1, sets))
