@@ -127,7 +127,7 @@ def _restarts(
 def _histogram(
     guarantee: Guarantee, histograms: int, distance: float, keys: float, tail: float
 ) -> HistogramPlan:
-    cells = 2 if guarantee.neighbours is Neighbours.REPLACE else 1
+    cells = 2 if guarantee.neighbours == Neighbours.REPLACE else 1
     deviation = math.sqrt(cells * histograms) / distance
     for_keys = 1 + deviation * normal_bound(keys / histograms)
     threshold = max(for_keys, deviation * normal_bound(tail))

@@ -37,7 +37,7 @@ def charge_delta(
 ) -> float:
     """The smallest δ for which noise of scale b with k contributions is (ε, δ)-private."""
     present, absent = _failures(noise_scale, contributions)
-    if neighbours is Neighbours.REPLACE:
+    if neighbours == Neighbours.REPLACE:
         delta = _replace_delta(epsilon, noise_scale, present, absent)
     else:
         delta = max(

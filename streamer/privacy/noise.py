@@ -90,7 +90,7 @@ class _DigitTable:
         more = np.frombuffer(random_bytes(16 * len(prefixes)), dtype="<u8").reshape(-1, 2)
         high = (prefixes.astype(np.uint64) << np.uint64(48)) | (more[:, 0] >> np.uint64(16))
         places = np.searchsorted(self._high_halves, high, side="left")
-        ties = np.flatnonzero(np.append(self._high_halves, 0)[places] == high)
+        ties = np.flatnonzero(np.append(self._high_halves, np.uint64(0))[places] == high)
         for tie in ties:
             places[tie] = bisect_right(self._cuts, int(high[tie]) << 64 | int(more[tie, 1]))
         return np.asarray(self._symbols[places])

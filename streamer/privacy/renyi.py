@@ -36,7 +36,7 @@ def fractional_delta(
 
     def log_delta(order: float) -> float:
         absent, present = _absent_growth(odds, order), _present_growth(odds, order)
-        replaced = neighbours is Neighbours.REPLACE
+        replaced = neighbours == Neighbours.REPLACE
         growth = absent + present if replaced else max(absent, present)
         divergence = growth * (contributions + 1) / (order - 1)
         slack = math.log1p(-1 / order)

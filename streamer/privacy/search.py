@@ -48,9 +48,10 @@ def smallest_scale(private: Callable[[float], bool]) -> float:
     high = 1.0
     while not private(high):
         high *= 2
-    while high > SMALLEST_SCALE and private(high / 2):
-        high /= 2
-    return max(SMALLEST_SCALE, smallest_true(private, high / 2, high))
+    low = high / 2
+    while low >= SMALLEST_SCALE and private(low):
+        low, high = low / 2, low
+    return smallest_true(private, max(low, SMALLEST_SCALE), high)
 
 
 def least_point(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:

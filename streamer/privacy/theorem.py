@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from streamer.errors import SettingError
-from streamer.privacy.search import least_point, smallest_true
+from streamer.privacy.search import first_integer, least_point, smallest_true
 from streamer.privacy.terms import Neighbours
 
 
@@ -36,7 +36,7 @@ def theorem_scales(
     epsilon: float, delta: float, contributions: int, neighbours: Neighbours
 ) -> TheoremScales:
     """The smaller noise of the direct theorem and of its composition over epochs."""
-    if neighbours is Neighbours.REPLACE:
+    if neighbours == Neighbours.REPLACE:
         # Replacing one user is removing one and adding one.
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
     target = _Target(epsilon, delta, contributions)
@@ -67,14 +67,13 @@ def _composed(target: _Target) -> TheoremScales:
 
 def _composed_at(target: _Target, share: float) -> TheoremScales:
     slack = share * target.delta
-    epochs = 1
-    while True:
-        log_delta = math.log(3 * epochs / (target.delta - slack))
-        needed = math.ceil(target.contributions / log_delta)
-        if needed <= epochs:
-            break
-        # More epochs make δ̃ smaller and log(1/δ̃) larger, so this ends at the least one.
-        epochs = epochs + 1 if needed - epochs < 8 else epochs + (needed - epochs) // 2
+
+    def log_inverse(epochs: int) -> float:
+        return math.log(3 * epochs / (target.delta - slack))
+
+    # More epochs make δ̃ smaller and each of them longer, so enough stays enough.
+    epochs = first_integer(lambda n: target.contributions <= n * log_inverse(n), least=1)
+    log_delta = log_inverse(epochs)
     root = math.sqrt(2 * epochs * math.log(1 / slack))
 
     def too_much(per_epoch: float) -> bool:

@@ -82,14 +82,19 @@ class Plan:
         return self.law.at_least(self.threshold - weight)
 
     def epsilon_after(self, periods: int) -> float:
-        """The total ε of a user over so many periods, at the total δ of as many times δ."""
-        return total_epsilon(
+        """The total ε of a user over so many periods, at the total δ of as many times δ.
+
+        A plan is for counting whole users, so the exact loss holds for any calibration.
+        """
+        composed = total_epsilon(
             self.calibration.charge_delta * periods * (1 - RESERVE),
             self.calibration.noise_scale,
             self.guarantee.contributions,
             self.guarantee.neighbours,
             periods,
         )
+        # Simply adding up is valid too, and exact for one period.
+        return min(composed, periods * self.guarantee.epsilon)
 
 
 def plan(

@@ -1,0 +1,368 @@
+"""A planned threshold is the smallest that keeps both promises, by exact computation."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from streamer.errors import SettingError
+from streamer.privacy.calibration import Calibration, calibrate
+from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.law import NoiseLaw
+from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.threshold import LARGEST_THRESHOLD, Workload, plan
+from tests.privacy.test_law import ExplicitLaw
+from tests.privacy.test_loss import true_delta
+
+USUAL = Guarantee(1.0, 1e-6, 3)
+DAY = Workload(period_steps=1440, items=1000, beta=0.01)
+
+# The key set decides the threshold in some of these, β in the others.
+OPEN = [
+    (USUAL, DAY),
+    (USUAL, Workload(1440, 100_000_000, 1e-4)),
+    (Guarantee(1.0, 1e-6, 100), Workload(24, 10, 0.5)),
+    (Guarantee(0.5, 1e-8, 3, Neighbours.ADD_REMOVE), Workload(288, 5000, 0.05)),
+    (Guarantee(8.0, 1e-5, 2), Workload(10, 100, 0.1)),
+    (Guarantee(2.0, 0.01, 5, Neighbours.ADD_REMOVE), Workload(1, 1, 0.5)),
+]
+
+
+def name(value: object) -> str:
+    if isinstance(value, Guarantee):
+        return f"{value.epsilon}-{value.delta}-{value.contributions}-{value.neighbours}"
+    return f"{value.period_steps}-{value.items}-{value.beta}"
+
+
+every_open = pytest.mark.parametrize(("guarantee", "workload"), OPEN, ids=name)
+
+
+def explicit(calibration: Calibration) -> ExplicitLaw:
+    return ExplicitLaw(NoiseLaw.of(calibration))
+
+
+def covers_keys(workload: Workload, calibration: Calibration, threshold: int) -> bool:
+    """m·Pr[1 + Z >= t] <= δ_keys."""
+    lone = explicit(calibration).at_least(threshold - 1)
+    return workload.period_steps * lone <= calibration.keys_delta
+
+
+def seldom_false(workload: Workload, calibration: Calibration, threshold: int) -> bool:
+    """m·|X|·Pr[Z >= t] <= β/2."""
+    questions = workload.period_steps * workload.items
+    return questions * explicit(calibration).at_least(threshold) <= workload.beta / 2
+
+
+# 1. The open domain
+
+
+@every_open
+def test_the_planned_threshold_keeps_both_promises_and_one_less_breaks_one(guarantee, workload):
+    made = plan(guarantee, workload)
+    calibration, threshold = made.calibration, made.threshold
+    assert covers_keys(workload, calibration, threshold)
+    assert seldom_false(workload, calibration, threshold)
+    assert not (
+        covers_keys(workload, calibration, threshold - 1)
+        and seldom_false(workload, calibration, threshold - 1)
+    )
+
+
+def test_the_cases_have_thresholds_that_the_key_set_decides_and_others():
+    decided_by_keys = {
+        not covers_keys(workload, made.calibration, made.threshold - 1)
+        for guarantee, workload in OPEN
+        for made in [plan(guarantee, workload)]
+    }
+    assert decided_by_keys == {True, False}
+
+
+def test_a_threshold_planned_with_above_for_at_least_is_caught():
+    made = plan(USUAL, DAY)
+    law = explicit(made.calibration)
+
+    def broken(threshold: int) -> bool:
+        # m·Pr[1 + Z > t] <= δ_keys
+        lone = law.at_least(threshold)
+        return DAY.period_steps * lone <= made.calibration.keys_delta
+
+    planned = next(t for t in range(1, 10_000) if broken(t))
+    assert planned == made.threshold - 1
+    assert not covers_keys(DAY, made.calibration, planned)
+
+
+@every_open
+def test_what_the_charges_and_the_key_set_really_take_is_within_delta(guarantee, workload):
+    made = plan(guarantee, workload)
+    keys = workload.period_steps * explicit(made.calibration).at_least(made.threshold - 1)
+    charges = true_delta(
+        guarantee.epsilon,
+        made.calibration.noise_scale,
+        guarantee.contributions,
+        guarantee.neighbours,
+    )
+    assert charges + keys <= guarantee.delta
+
+
+@every_open
+def test_the_two_parts_of_delta_add_up_to_it(guarantee, workload):
+    calibration = plan(guarantee, workload).calibration
+    assert 0 < calibration.keys_delta < guarantee.delta
+    total = calibration.charge_delta + calibration.keys_delta
+    assert total == pytest.approx(guarantee.delta, rel=1e-15)
+
+
+@every_open
+def test_no_other_split_of_delta_has_a_smaller_threshold_by_more_than_1(guarantee, workload):
+    best = min(
+        threshold_for_split(guarantee, workload, math.exp(-14 + 13.9 * place / 60))
+        for place in range(61)
+    )
+    assert plan(guarantee, workload).threshold <= best + 1
+
+
+def threshold_for_split(guarantee: Guarantee, workload: Workload, share: float) -> int:
+    keys_delta = guarantee.delta * share
+    law = NoiseLaw.of(calibrate(guarantee, keys_delta=keys_delta))
+    for_keys = 1 + law.smallest_bound(keys_delta / workload.period_steps)
+    for_beta = law.smallest_bound(workload.beta / (2 * workload.period_steps * workload.items))
+    return max(for_keys, for_beta, law.cap + 1)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.9])
+def test_a_split_that_leaves_either_side_little_would_be_caught(share):
+    guarantee, workload = Guarantee(1.0, 1e-6, 30), Workload(100_000, 10, 0.01)
+    lopsided = threshold_for_split(guarantee, workload, share)
+    assert plan(guarantee, workload).threshold < lopsided - 1
+
+
+@pytest.mark.parametrize("method", [Method.THEOREM, Method.FRACTIONAL])
+def test_other_analyses_plan_with_the_same_two_conditions(method):
+    made = plan(USUAL, DAY, method)
+    law = made.law
+    assert made.calibration.method is method
+    assert DAY.period_steps * law.at_least(made.threshold - 1) <= made.calibration.keys_delta
+    assert law.at_least(made.threshold) <= DAY.tail
+    assert made.threshold > plan(USUAL, DAY).threshold
+
+
+def test_a_threshold_is_above_the_cap_even_where_a_smaller_one_would_do():
+    loose = Guarantee(0.1, 0.9, 1000, Neighbours.ADD_REMOVE)
+    for workload in (Workload(1, 1, 0.99), Workload(1, 1, 0.99, Domain.DECLARED)):
+        made = plan(loose, workload)
+        assert made.threshold > made.calibration.cap
+
+
+# 2. The guaranteed weight
+
+
+@every_open
+@pytest.mark.parametrize("domain", Domain)
+def test_the_guaranteed_weight_is_the_smallest_that_is_seldom_missed(guarantee, workload, domain):
+    workload = replace(workload, domain=domain)
+    made = plan(guarantee, workload)
+    law = explicit(made.calibration)
+    questions = workload.period_steps * workload.items
+
+    def missed(weight: int) -> float:
+        return questions * law.below(made.threshold - weight)
+
+    assert missed(made.guaranteed_weight) <= workload.beta / 2 < missed(made.guaranteed_weight - 1)
+
+
+@every_open
+def test_detection_is_the_probability_to_reach_the_threshold(guarantee, workload):
+    made = plan(guarantee, workload)
+    law = explicit(made.calibration)
+    for weight in (0, 1, made.threshold // 2, made.threshold, made.guaranteed_weight):
+        reached = law.at_least(made.threshold - weight)
+        assert made.detection(weight) == pytest.approx(reached, rel=1e-11)
+
+
+# 3. A threshold by hand
+
+
+def test_a_threshold_by_hand_that_is_too_small_is_refused_with_the_least_one():
+    with pytest.raises(SettingError) as caught:
+        plan(USUAL, DAY, threshold=300)
+    assert caught.value.setting == "threshold"
+    assert "threshold is 300" in str(caught.value)
+    least = plan(USUAL, DAY).threshold
+    assert f"at least {least} " in str(caught.value)
+
+
+def test_the_least_threshold_by_hand_is_allowed_and_one_less_is_not():
+    least = plan(USUAL, DAY).threshold
+    assert plan(USUAL, DAY, threshold=least).threshold == least
+    with pytest.raises(SettingError, match=f"threshold is {least - 1}"):
+        plan(USUAL, DAY, threshold=least - 1)
+
+
+@pytest.mark.parametrize("above", [0, 10, 100])
+@every_open
+def test_a_threshold_by_hand_covers_the_key_set(guarantee, workload, above):
+    threshold = plan(guarantee, workload).threshold + above
+    made = plan(guarantee, workload, threshold=threshold)
+    assert made.threshold == threshold
+    assert covers_keys(workload, made.calibration, threshold)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "workload"), [(USUAL, DAY), (Guarantee(1.0, 1e-6, 100), Workload(24, 10, 0.5))]
+)
+def test_a_larger_threshold_by_hand_takes_less_of_delta_and_less_noise(guarantee, workload):
+    least = plan(guarantee, workload).threshold
+    hands = [
+        plan(guarantee, workload, threshold=least + more).calibration for more in (0, 5, 20, 60)
+    ]
+    keys = [calibration.keys_delta for calibration in hands]
+    noise = [calibration.noise_scale for calibration in hands]
+    assert keys == sorted(set(keys), reverse=True)
+    assert noise == sorted(noise, reverse=True)
+
+
+def test_a_threshold_by_hand_that_breaks_beta_alone_is_the_users_choice():
+    workload = Workload(1440, 100_000_000, 1e-4)
+    planned = plan(USUAL, workload).threshold
+    made = plan(USUAL, workload, threshold=planned - 50)
+    assert made.threshold == planned - 50
+    assert covers_keys(workload, made.calibration, made.threshold)
+    assert not seldom_false(workload, made.calibration, made.threshold)
+
+
+@pytest.mark.parametrize("domain", Domain)
+@pytest.mark.parametrize("value", [0, -5, 700.0, True, "700", LARGEST_THRESHOLD + 1, math.nan])
+def test_a_threshold_that_is_no_whole_number_in_range_is_refused(domain, value):
+    with pytest.raises(SettingError) as caught:
+        plan(USUAL, replace(DAY, domain=domain), threshold=value)
+    assert caught.value.setting == "threshold"
+    assert f"threshold is {value}" in str(caught.value)
+
+
+# 4. The declared domain
+
+
+@every_open
+def test_a_declared_domain_leaves_all_of_delta_to_the_charges(guarantee, workload):
+    made = plan(guarantee, replace(workload, domain=Domain.DECLARED))
+    assert made.calibration == calibrate(guarantee)
+    assert made.calibration.keys_delta == 0
+
+
+@every_open
+def test_a_declared_domains_threshold_is_the_smallest_that_is_seldom_false(guarantee, workload):
+    workload = replace(workload, domain=Domain.DECLARED)
+    made = plan(guarantee, workload)
+    assert seldom_false(workload, made.calibration, made.threshold)
+    smaller = made.threshold - 1
+    assert smaller == made.calibration.cap or not seldom_false(workload, made.calibration, smaller)
+
+
+def test_a_declared_domain_refuses_a_threshold_that_is_not_above_the_cap():
+    guarantee, workload = Guarantee(1.0, 1e-6, 100), replace(DAY, domain=Domain.DECLARED)
+    cap = calibrate(guarantee).cap
+    assert cap == 8
+    assert plan(guarantee, workload, threshold=cap + 1).threshold == cap + 1
+    with pytest.raises(SettingError) as caught:
+        plan(guarantee, workload, threshold=cap)
+    assert caught.value.setting == "threshold"
+    assert f"threshold is {cap}: " in str(caught.value)
+
+
+# 5. Many periods
+
+
+EVERY = [*OPEN, (USUAL, replace(DAY, domain=Domain.DECLARED))]
+every_plan = pytest.mark.parametrize(("guarantee", "workload"), EVERY, ids=name)
+
+
+@every_plan
+def test_the_total_epsilon_grows_with_periods_and_stays_below_as_many_times_epsilon(
+    guarantee, workload
+):
+    made = plan(guarantee, workload)
+    totals = [made.epsilon_after(periods) for periods in (1, 2, 3, 7, 30)]
+    assert totals == sorted(set(totals))
+    for periods, total in zip((2, 3, 7, 30), totals[1:], strict=True):
+        assert total < periods * guarantee.epsilon
+
+
+@every_plan
+def test_one_period_costs_hardly_less_than_epsilon(guarantee, workload):
+    assert plan(guarantee, workload).epsilon_after(1) == pytest.approx(guarantee.epsilon, rel=1e-5)
+
+
+@every_plan
+def test_one_period_costs_no_more_than_epsilon(guarantee, workload):
+    assert plan(guarantee, workload).epsilon_after(1) <= guarantee.epsilon
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_one_period_costs_no_more_than_an_epsilon_that_halving_1_never_meets(k):
+    assert plan(Guarantee(0.7, 1e-6, k), DAY).epsilon_after(1) <= 0.7
+
+
+@every_plan
+def test_the_total_epsilon_holds_by_the_explicit_loss_of_all_charges_together(guarantee, workload):
+    made, periods = plan(guarantee, workload), 4
+    calibration = made.calibration
+    loss = true_delta(
+        made.epsilon_after(periods),
+        calibration.noise_scale,
+        guarantee.contributions * periods,
+        guarantee.neighbours,
+    )
+    assert loss <= periods * calibration.charge_delta
+
+
+# 6. The precision of the noise
+
+
+@pytest.mark.parametrize("domain", Domain)
+def test_a_guarantee_beyond_the_precision_of_the_noise_is_refused(domain):
+    with pytest.raises(SettingError) as caught:
+        plan(Guarantee(30.0, 1e-12, 3), Workload(100_000, 10, 0.1, domain))
+    assert caught.value.setting == "epsilon"
+    assert "epsilon is 30.0" in str(caught.value)
+    assert "delta 1e-12" in str(caught.value)
+    assert "100,000 steps" in str(caught.value)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-15), (20.0, 1e-9), (40.0, 0.5)])
+def test_the_longest_period_is_the_one_whose_draws_fit_into_a_billionth_of_a_tenth_of_delta(
+    epsilon, delta
+):
+    # Five draws a step, each 2^-100 from the ideal law, seen in one world or e^ε-fold in the other.
+    longest = math.floor(1e-10 * delta * 2**100 / (5 * (1 + math.exp(epsilon))))
+    guarantee = Guarantee(epsilon, delta, 1)
+    assert plan(guarantee, Workload(longest, 1, 0.5, Domain.DECLARED))
+    with pytest.raises(SettingError, match="beyond the precision of the noise"):
+        plan(guarantee, Workload(longest + 1, 1, 0.5, Domain.DECLARED))
+
+
+# 7. The workload
+
+
+@pytest.mark.parametrize(
+    ("field", "setting", "value"),
+    [
+        *(("period_steps", "period", value) for value in (0, -1, 1.5, True, 10**9 + 1, None)),
+        *(("items", "items", value) for value in (0, -1, 2.5, True, 10**12 + 1, None)),
+        *(("beta", "beta", value) for value in (0, 1, 0.0, 1.0, -0.1, math.nan, math.inf, True)),
+        *(("domain", "domain", value) for value in ("closed", "", None)),
+    ],
+)
+def test_a_workload_out_of_range_is_refused(field, setting, value):
+    with pytest.raises(SettingError) as caught:
+        replace(DAY, **{field: value})
+    assert caught.value.setting == setting
+    assert f"{setting} is {value}" in str(caught.value)
+
+
+def test_a_domain_given_by_name_becomes_the_enum():
+    assert Workload(1, 1, 0.5, "declared").domain is Domain.DECLARED
+    assert Workload(1, 1, 0.5).domain is Domain.OPEN
+
+
+def test_beta_is_shared_by_all_questions_and_both_kinds_of_mistake():
+    assert Workload(100, 50, 0.1).tail == pytest.approx(0.1 / 2 / 100 / 50, rel=1e-15)
