@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -10,11 +11,12 @@ import typer
 import streamer
 from streamer.commands.audit import audit_command
 from streamer.commands.compare import compare_command
+from streamer.commands.config import config_command
 from streamer.commands.plan import plan_command
-from streamer.errors import OutputError, SettingError, StreamerError
-
-USAGE = 2
-FAILED = 1
+from streamer.commands.run import run_command
+from streamer.commands.schema import schema_command
+from streamer.commands.simulate import simulate_command
+from streamer.errors import StreamerError
 
 app = typer.Typer(
     name="streamer",
@@ -23,9 +25,13 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run")(run_command)
 app.command("plan")(plan_command)
 app.command("compare")(compare_command)
 app.command("audit")(audit_command)
+app.command("simulate")(simulate_command)
+app.command("config")(config_command)
+app.command("schema")(schema_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -45,20 +51,20 @@ def _streamer(
 
 def main() -> None:
     """The `streamer` program."""
+    logging.basicConfig(format="streamer: %(message)s", level=logging.INFO)
     try:
         sys.exit(app(standalone_mode=False))
-    except (SettingError, OutputError) as mistake:
-        _complain(str(mistake), USAGE)
-    except StreamerError as failure:
-        _complain(str(failure), FAILED)
+    except StreamerError as error:
+        _complain(str(error), error.exit_code)
     except typer.TyperException as mistake:
-        _complain(mistake.format_message(), mistake.exit_code)
+        _complain(" ".join(mistake.format_message().split()), mistake.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted", 130)
 
 
-def _complain(sentence: str, code: int) -> None:
-    typer.echo(f"streamer: {' '.join(sentence.split())}", err=True)
+def _complain(sentences: str, code: int) -> None:
+    for sentence in sentences.splitlines():
+        typer.echo(f"streamer: {sentence}", err=True)
     sys.exit(code)
 
 

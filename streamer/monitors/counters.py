@@ -22,6 +22,15 @@ class Counters:
         self._charges: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
         self._exhausted: Users = np.empty(0, dtype=np.uint64)
 
+    def restore(self, users: Users, charges: NDArray[np.uint16]) -> None:
+        """Take up counters that were kept: users in rising order and their charges."""
+        self._users, self._charges = users, charges
+        self._exhausted = users[charges >= self._limit]
+
+    def snapshot(self) -> tuple[Users, NDArray[np.uint16]]:
+        """The users who were charged, in rising order, and how often each."""
+        return self._users, self._charges
+
     @property
     def charged(self) -> int:
         """How many users were charged at least once."""
@@ -45,14 +54,15 @@ class Counters:
         places = np.minimum(np.searchsorted(self._users, users), len(self._users) - 1)
         return np.where(self._users[places] == users, self._charges[places], np.uint16(0))
 
-    def charge(self, users: Users) -> None:
-        """Charge each of these users once more: in rising order, all of them active."""
+    def charge(self, users: Users, charges: NDArray[np.uint16] | int = 1) -> None:
+        """Charge each of these users once more (or so often): in rising order, all active."""
+        charges = np.broadcast_to(np.asarray(charges, dtype=np.uint16), users.shape)
         places = np.searchsorted(self._users, users)
         known = _contains(self._users, users)
-        self._charges[places[known]] += np.uint16(1)
+        self._charges[places[known]] += charges[known]
         fresh = ~known
         self._users = np.insert(self._users, places[fresh], users[fresh])
-        self._charges = np.insert(self._charges, places[fresh], np.uint16(1))
+        self._charges = np.insert(self._charges, places[fresh], charges[fresh])
         spent = users[self.charges(users) >= self._limit]
         self._exhausted = np.insert(self._exhausted, np.searchsorted(self._exhausted, spent), spent)
 

@@ -21,12 +21,12 @@ class Refresh(Generic[Item]):
 
     def __init__(self, steps: int = 1) -> None:
         check_whole("refresh", steps, 1, MOST_STEPS)
-        self._steps = steps
+        self.steps = steps
         self._reported: dict[Item, int] = {}
 
     def note(self, step: int, items: Iterable[Item]) -> None:
         """These items were reported in this step."""
-        if self._steps > 1:
+        if self.steps > 1:
             self._reported.update(dict.fromkeys(items, step))
 
     def resting(self, step: int) -> frozenset[Item]:
@@ -34,6 +34,6 @@ class Refresh(Generic[Item]):
         self._reported = {
             item: reported
             for item, reported in self._reported.items()
-            if step < reported + self._steps
+            if step < reported + self.steps
         }
         return frozenset(self._reported)

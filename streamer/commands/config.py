@@ -1,0 +1,28 @@
+"""`streamer config`: the effective settings, and where each can be set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamer.commands import options
+
+
+def config_command(
+    config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Print the effective settings, secrets masked; the YAML can be used with --config."""
+    import yaml
+
+    from streamer.commands.output import print_json
+    from streamer.config import load
+
+    settings = load({}, config).model_dump(mode="json")
+    if json:
+        print_json(settings)
+    else:
+        typer.echo("# In the environment: STREAMER_SECTION__NAME, e.g. STREAMER_PRIVACY__EPSILON=1")
+        typer.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)

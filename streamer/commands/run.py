@@ -1,0 +1,166 @@
+"""`streamer run`: the service."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamer.privacy.terms import Method, Neighbours
+
+if TYPE_CHECKING:
+    from streamer.config import Settings
+    from streamer.service.line_job import LineJob, RunReport
+    from streamer.transport.line_source import LineInput
+
+_INPUT, _OUTPUT, _STREAM, _PRIVACY = "Input", "Output and state", "Stream", "Privacy"
+
+
+def _setting(help_text: str, panel: str) -> Any:
+    return typer.Option(help=help_text, rich_help_panel=panel, show_default=False)
+
+
+def run_command(
+    source: Annotated[
+        str,
+        typer.Option(help="A .jsonl or .jsonl.gz file, or - for stdin.", rich_help_panel=_INPUT),
+    ],
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--sorted",
+            help="The source is sorted by time: close steps as time passes in it.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Events of stdin arrive when they are read; close steps on the clock.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    sink: Annotated[
+        Path | None, typer.Option(help="Hitters; stdout if not given.", rich_help_panel=_OUTPUT)
+    ] = None,
+    steps: Annotated[
+        Path | None, typer.Option(help="One record per closed step.", rich_help_panel=_OUTPUT)
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for decisions and budgets. Without it nothing is kept, and another "
+            "run over the same users spends their budgets again.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    start_anew: Annotated[
+        bool,
+        typer.Option(
+            "--start-anew",
+            help="Begin an empty journal although the outputs hold results: users' budgets are "
+            "spent again.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
+    step_seconds: Annotated[float | None, _setting("Length of a step.", _STREAM)] = None,
+    lateness_seconds: Annotated[
+        float | None, _setting("How late an event may arrive.", _STREAM)
+    ] = None,
+    epoch: Annotated[str | None, _setting("Where step 0 begins.", _STREAM)] = None,
+    ahead_seconds: Annotated[
+        float | None, _setting("How far ahead a time may lie.", _STREAM)
+    ] = None,
+    epsilon: Annotated[float | None, _setting("ε.", _PRIVACY)] = None,
+    delta: Annotated[float | None, _setting("δ.", _PRIVACY)] = None,
+    contributions: Annotated[int | None, _setting("k.", _PRIVACY)] = None,
+    period_steps: Annotated[int | None, _setting("Steps in a budget period.", _PRIVACY)] = None,
+    refresh_steps: Annotated[
+        int | None, _setting("Steps that a reported item rests.", _PRIVACY)
+    ] = None,
+    neighbours: Annotated[Neighbours | None, _setting("Kind of neighbours.", _PRIVACY)] = None,
+    calibration: Annotated[Method | None, _setting("Where noise comes from.", _PRIVACY)] = None,
+    threshold: Annotated[int | None, _setting("A threshold by hand.", _PRIVACY)] = None,
+    beta: Annotated[float | None, _setting("β that is planned for.", _PRIVACY)] = None,
+    items: Annotated[int | None, _setting("Items a step, at most.", _PRIVACY)] = None,
+    key_file: Annotated[Path | None, _setting("Key of the pseudonyms.", _PRIVACY)] = None,
+) -> None:
+    """Read events, report what many users hold, keep the budgets."""
+    from streamer.config import load
+    from streamer.service.line_job import LineJob
+
+    settings = load(
+        {
+            "stream": {
+                "step_seconds": step_seconds,
+                "lateness_seconds": lateness_seconds,
+                "epoch": epoch,
+                "ahead_seconds": ahead_seconds,
+            },
+            "privacy": {
+                "epsilon": epsilon,
+                "delta": delta,
+                "contributions": contributions,
+                "period_steps": period_steps,
+                "refresh_steps": refresh_steps,
+                "neighbours": neighbours,
+                "calibration": calibration,
+                "threshold": threshold,
+                "beta": beta,
+                "items": items,
+                "key_file": key_file,
+            },
+        },
+        config,
+    )
+    _run(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
+
+
+def _run(job: LineJob, settings: Settings) -> None:
+    import asyncio
+
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    from streamer.commands.output import notes
+    from streamer.service.line_job import run_lines
+
+    columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    started = time.monotonic()
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+        source: list[LineInput] = []
+
+        def opened(lines: LineInput) -> None:
+            source.append(lines)
+            bar.update(task, total=lines.size)
+
+        def progress() -> None:
+            if source[0].size is not None:
+                bar.update(task, completed=source[0].position)
+
+        report = asyncio.run(run_lines(job, settings, opened, progress))
+    _print_summary(report, time.monotonic() - started)
+
+
+def _print_summary(report: RunReport, seconds: float) -> None:
+    from streamer.commands.output import notes
+
+    summary, engine = report.run.summary, report.engine
+    rejected = sum(summary.rejected.values())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.rejected.most_common())
+    rows = (
+        ("records", f"{summary.records:,} in {seconds:.2f} s ({summary.records / seconds:,.0f}/s)"),
+        ("accepted", f"{summary.accepted:,}, of which {engine.duplicates:,} beside another one"),
+        ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
+        ("late", f"{summary.late:,}"),
+        ("decided before", f"{summary.decided:,}"),
+        ("steps", f"{summary.steps:,}"),
+        ("hitters", f"{summary.hitters:,}"),
+        ("users charged", f"{engine.charged:,}, of which {engine.exhausted:,} exhausted"),
+    )
+    for name, text in rows:
+        notes.print(f"{name:>15}  {text}")

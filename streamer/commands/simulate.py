@@ -1,0 +1,220 @@
+"""`streamer simulate`: a realistic event stream of a fleet, and the truth about it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streamer.errors import OutputError, SettingError
+
+if TYPE_CHECKING:
+    from streamer.transport.fleet import Fleet
+    from streamer.transport.line_output import LineOutput
+    from streamer.transport.simulation import FleetStep
+
+USUAL_OUTBREAKS = 3
+# Rendered at a time, so that the lines of a large step are never all in memory.
+_ROWS = 65_536
+
+_TIME, _FLEET, _OUTBREAKS, _LINE = "Time", "Who holds what", "Outbreaks", "Transmission"
+
+
+def simulate_command(
+    users: Annotated[int, typer.Option(help="How many users the fleet has.")] = 10_000,
+    steps: Annotated[int, typer.Option(help="How many steps to simulate.")] = 60,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeats a stream; random and printed if not given.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option(help="Where the events go: a .jsonl or .jsonl.gz file, or - (stdout).")
+    ] = "-",
+    truth: Annotated[
+        str | None, typer.Option(help="A .jsonl or .jsonl.gz file for the true counts.")
+    ] = None,
+    floor: Annotated[
+        int, typer.Option(help="Items with fewer users than this are left out of the truth.")
+    ] = 10,
+    start: Annotated[
+        str,
+        typer.Option(
+            help="RFC 3339; the step that contains it is the first.", rich_help_panel=_TIME
+        ),
+    ] = "2026-01-01T00:00:00Z",
+    step_seconds: Annotated[
+        float, typer.Option(help="Length of a step.", rich_help_panel=_TIME)
+    ] = 60.0,
+    active: Annotated[
+        float, typer.Option(help="Share of the users active in a step.", rich_help_panel=_FLEET)
+    ] = 0.3,
+    session: Annotated[
+        float, typer.Option(help="Mean steps that a user stays active.", rich_help_panel=_FLEET)
+    ] = 10.0,
+    items: Annotated[
+        int, typer.Option(help="Background items, drawn by Zipf's law.", rich_help_panel=_FLEET)
+    ] = 10_000,
+    exponent: Annotated[
+        float, typer.Option(help="Zipf's exponent; 0: all equally often.", rich_help_panel=_FLEET)
+    ] = 0.8,
+    personal: Annotated[
+        float,
+        typer.Option(help="Share of items that only one user ever holds.", rich_help_panel=_FLEET),
+    ] = 0.3,
+    earlier: Annotated[
+        float,
+        typer.Option(
+            help="Share of active users with another item earlier in the step.",
+            rich_help_panel=_FLEET,
+        ),
+    ] = 0.2,
+    outbreak: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ITEM,SIZE,START,LENGTH[,SHAPE]",
+            help="SIZE users hold ITEM from step START (counted from 0) for LENGTH steps. "
+            "SHAPE: flat, ramp (grows to SIZE) or spike (fades from SIZE). Repeatable.",
+            rich_help_panel=_OUTBREAKS,
+        ),
+    ] = None,
+    outbreaks: Annotated[
+        int | None,
+        typer.Option(
+            help=f"So many more at random; {USUAL_OUTBREAKS} if there is no --outbreak, else none.",
+            rich_help_panel=_OUTBREAKS,
+        ),
+    ] = None,
+    duplicates: Annotated[
+        float, typer.Option(help="Share of events written twice.", rich_help_panel=_LINE)
+    ] = 0.01,
+    delayed: Annotated[
+        float, typer.Option(help="Share of events written late.", rich_help_panel=_LINE)
+    ] = 0.02,
+    delay_seconds: Annotated[
+        float,
+        typer.Option(help="How late these and second copies are at most.", rich_help_panel=_LINE),
+    ] = 30.0,
+    skewed: Annotated[
+        float, typer.Option(help="Share of users whose clock is wrong.", rich_help_panel=_LINE)
+    ] = 0.01,
+    skew_seconds: Annotated[
+        float, typer.Option(help="How wrong it is at most.", rich_help_panel=_LINE)
+    ] = 5.0,
+    bad: Annotated[
+        float, typer.Option(help="Bad records, as a share of the events.", rich_help_panel=_LINE)
+    ] = 0.001,
+) -> None:
+    """Write what a simulated fleet sends, in order of arrival, and what is true of it.
+
+    The truth has one line per step and item: how many users hold it, counted as the
+    product counts, without noise.
+    """
+    from streamer.privacy.guarantee import check_whole
+    from streamer.transport.fleet import Fleet
+    from streamer.transport.outbreaks import parse_outbreak
+
+    check_whole("floor", floor, 1, 1_000_000_000)
+    named = tuple(parse_outbreak(text) for text in outbreak or ())
+    if outbreaks is None:
+        outbreaks = 0 if named else USUAL_OUTBREAKS
+    fleet = Fleet(
+        users=users,
+        steps=steps,
+        seed=secrets.randbits(32) if seed is None else seed,
+        start=_moment(start),
+        step_seconds=step_seconds,
+        active=active,
+        session=session,
+        items=items,
+        exponent=exponent,
+        personal=personal,
+        earlier=earlier,
+        outbreaks=named,
+        duplicates=duplicates,
+        delayed=delayed,
+        delay_seconds=delay_seconds,
+        skewed=skewed,
+        skew_seconds=skew_seconds,
+        bad=bad,
+    ).with_planned_outbreaks(outbreaks)
+    _check_targets(output, truth)
+    if seed is None:
+        typer.echo(f"the same stream again: --seed {fleet.seed}", err=True)
+    try:
+        typer.echo(_write(fleet, output, truth, floor), err=True)
+    except BrokenPipeError:
+        # Whoever read has seen enough; Python would flush once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _moment(start: str) -> datetime:
+    try:
+        return datetime.fromisoformat(start)
+    except ValueError:
+        allowed = "write it like 2026-01-01T00:00:00Z"
+        raise SettingError("start", start, allowed) from None
+
+
+def _check_targets(output: str, truth: str | None) -> None:
+    from streamer.transport.line_output import STANDARD_OUTPUT, check_file
+
+    if output != STANDARD_OUTPUT:
+        check_file("output", output)
+    if truth is not None:
+        check_file("truth", truth)
+        if Path(output).resolve() == Path(truth).resolve():
+            raise OutputError(f"truth is {truth}: the events go there; name another file")
+
+
+def _write(fleet: Fleet, output: str, truth: str | None, floor: int) -> str:
+    """Write everything; the sentence says how much it was."""
+    from rich.progress import Progress
+
+    from streamer.commands.output import notes
+    from streamer.transport.event_lines import EventLines
+    from streamer.transport.line_output import STANDARD_OUTPUT, LineOutput
+    from streamer.transport.simulation import in_arrival_order, simulate
+
+    began, good, bad = perf_counter(), 0, 0
+    lines = EventLines(fleet.catalogue())
+    # A bar between the lines on one screen helps nobody.
+    hidden = not notes.is_terminal or (output == STANDARD_OUTPUT and sys.stdout.isatty())
+    with ExitStack() as opened:
+        target = opened.enter_context(closing(LineOutput("output", output)))
+        happened: Iterable[FleetStep] = simulate(fleet)
+        if truth is not None:
+            truth_target = opened.enter_context(closing(LineOutput("truth", truth)))
+            happened = _noting_truth(happened, fleet, floor, truth_target)
+        bar = opened.enter_context(
+            Progress(console=notes, transient=True, disable=hidden, redirect_stdout=False)
+        )
+        shown = bar.track(happened, total=fleet.steps, description="simulating")
+        for events in in_arrival_order(fleet, shown):
+            for first in range(0, len(events), _ROWS):
+                target.write(lines.render(events.take(slice(first, first + _ROWS))))
+            bad += events.bad
+            good += len(events) - events.bad
+    seconds = perf_counter() - began
+    return (
+        f"{good:,} events and {bad:,} bad records in {fleet.steps:,} steps; "
+        f"{seconds:.1f} s, {good / seconds:,.0f} events/s"
+    )
+
+
+def _noting_truth(
+    happened: Iterable[FleetStep], fleet: Fleet, floor: int, target: LineOutput
+) -> Iterator[FleetStep]:
+    """Hand the steps on, and write down what is true of each."""
+    from streamer.transport.truth import true_counts, truth_lines
+
+    catalogue = fleet.catalogue()
+    for step in happened:
+        target.write(truth_lines(true_counts(step, catalogue, floor)))
+        yield step

@@ -1,0 +1,157 @@
+"""All settings, in one model: from flags, the environment, and a YAML file.
+
+Every setting is `STREAMER_SECTION__NAME` in the environment and `section: name:` in the
+file. Flags win over the environment, the environment over the file. Wrong settings stop
+the start with one sentence each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from streamer.errors import SettingsError
+from streamer.privacy.terms import Method, Neighbours
+
+PREFIX = "STREAMER_"
+
+
+class Section(BaseModel):
+    """A misspelt name is a mistake, not a setting that does nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StreamSettings(Section):
+    """How time is cut into steps, and what an event may be."""
+
+    step_seconds: float = Field(default=60.0, ge=0.001, le=86_400 * 366)
+    """Length of a step. Fixed for a journal's life."""
+    lateness_seconds: float = Field(default=10.0, ge=0, le=86_400 * 366)
+    """How long after the end of its step an event may arrive."""
+    epoch: str = "1970-01-01T00:00:00Z"
+    """Where step 0 begins. Fixed for a journal's life."""
+    ahead_seconds: float = Field(default=300.0, ge=0, le=86_400 * 366)
+    """How far an event's time may lie ahead of its arrival, and an arrival ahead of now."""
+    max_record_bytes: int = Field(default=65_536, ge=64, le=1 << 24)
+    max_user_bytes: int = Field(default=256, ge=1, le=1 << 16)
+    max_item_bytes: int = Field(default=1_024, ge=1, le=1 << 16)
+
+
+class PrivacySettings(Section):
+    """The guarantee. Pinned in the journal for a period; changes begin with the next one."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    contributions: int = 10
+    """Reports that a user counts for in a period."""
+    period_steps: int = 1440
+    refresh_steps: int = 1
+    """A reported item is not asked about again for so many steps."""
+    neighbours: Neighbours = Neighbours.REPLACE
+    calibration: Literal[Method.EXACT, Method.THEOREM] = Method.EXACT
+    threshold: int | None = None
+    """By hand; otherwise planned."""
+    beta: float = 0.05
+    """The chance of any miss or false report in a period that the threshold is planned for."""
+    items: int = 100_000
+    """The largest number of distinct items in a step that the threshold is planned for."""
+    key: SecretStr | None = None
+    """64 hex digits: what users' pseudonyms are made with."""
+    key_file: Path | None = None
+    """A file that holds the key. Without either, a key is made and kept with a file journal."""
+
+
+class Settings(BaseSettings):
+    """The effective settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    stream: StreamSettings = StreamSettings()
+    privacy: PrivacySettings = PrivacySettings()
+
+
+def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Settings:
+    """The settings from all three places; flags that are None were not given."""
+    content = _read(file)
+
+    class FromEverywhere(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del dotenv_settings, file_secret_settings
+            return init_settings, env_settings, InitSettingsSource(settings_cls, content)
+
+    given = {
+        section: {name: value for name, value in values.items() if value is not None}
+        for section, values in flags.items()
+    }
+    _check_environment()
+    try:
+        return FromEverywhere(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise SettingsError([_sentence(dict(detail)) for detail in error.errors()]) from None
+
+
+def _check_environment() -> None:
+    """A section that does not exist would be passed over silently otherwise.
+
+    Names without a double underscore are not ours: Kubernetes sets STREAMER_SERVICE_HOST
+    and the like for a Service that is called streamer.
+    """
+    sections = tuple(f"{PREFIX}{name.upper()}__" for name in Settings.model_fields)
+    unknown = [
+        f"{name} is not a setting: see 'streamer config' for those that are"
+        for name in sorted(os.environ)
+        if name.startswith(PREFIX) and "__" in name and not name.startswith(sections)
+    ]
+    if unknown:
+        raise SettingsError(unknown)
+
+
+def _read(file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError([f"config is {file}: {error.strerror}"]) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise SettingsError([f"config is {file}: it is not YAML ({reason})"]) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise SettingsError(
+            [f"config is {file}: it must hold sections such as stream: and privacy:"]
+        )
+    return content
+
+
+def _sentence(detail: dict[str, Any]) -> str:
+    """One readable sentence for one wrong setting."""
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return f"{name} is not a setting: see 'streamer config' for those that are"
+    value = detail["input"]
+    shown = "given" if name.endswith("key") else value
+    return f"{name} is {shown}: {detail['msg'][0].lower()}{detail['msg'][1:]}"

@@ -1,0 +1,1 @@
+"""What must survive: decisions, charges, offsets. One interface, two journals."""

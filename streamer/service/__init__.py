@@ -1,0 +1,1 @@
+"""The runtime: it moves events to the engine and decisions to where they belong."""

@@ -1,0 +1,146 @@
+"""A run over lines of events, put together from settings.
+
+Everything that can be wrong is found before anything is changed on disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from streamer.config import Settings
+from streamer.errors import InputError, OutputError, UnusableJournalError
+from streamer.journal.sqlite import FILE, SqliteJournal
+from streamer.privacy.threshold import Plan
+from streamer.service.line_run import LineRun
+from streamer.service.pipeline import Checkpoint, Pipeline
+from streamer.service.startup import (
+    check_key,
+    intake_of,
+    life_of,
+    pseudonyms_of,
+    terms_of,
+    timing_of,
+)
+from streamer.stream.engine import Engine, FreshNoise, StepDecider
+from streamer.stream.timing import StepTiming, format_rfc3339
+from streamer.transport.file_sink import FileSink, check_writable
+from streamer.transport.line_source import LineInput, open_lines
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LineJob:
+    """What is read, how, and where the results and the state go."""
+
+    source: str
+    ordered: bool = False
+    live: bool = False
+    sink: Path | None = None
+    steps: Path | None = None
+    journal: Path | None = None
+    start_anew: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot work, before anything is changed."""
+        if self.live and self.source != "-":
+            raise InputError(
+                f"source is {self.source}: --live reads standard input, name it with -"
+            )
+        if self.live and self.ordered:
+            raise InputError(
+                "--live and --sorted exclude each other: live events come in any order"
+            )
+        if self.sink and self.steps and self.sink.absolute() == self.steps.absolute():
+            raise OutputError(f"sink and steps are both {self.sink}: name two files")
+        for path in (self.sink, self.steps):
+            if path:
+                check_writable(path)
+        if self._is_new() and not self.start_anew:
+            self._check_outputs_empty()
+
+    def _is_new(self) -> bool:
+        return self.journal is None or not (self.journal / FILE).exists()
+
+    def _check_outputs_empty(self) -> None:
+        """Results without the budgets that they were paid from: a journal was lost."""
+        for path in (self.sink, self.steps):
+            if path and path.exists() and path.stat().st_size:
+                raise UnusableJournalError(
+                    f"{path} holds results, but there is no journal of them: name their journal "
+                    "or new files, or say --start-anew, which spends the users' budgets again"
+                )
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What a run did, for its summary."""
+
+    run: LineRun
+    engine: Engine
+
+
+async def run_lines(
+    job: LineJob,
+    settings: Settings,
+    opened: Callable[[LineInput], None] = lambda _: None,
+    progress: Callable[[], None] = lambda: None,
+    decider: Callable[[Plan], StepDecider] = FreshNoise,
+    checkpoint: Checkpoint = lambda _: None,
+) -> RunReport:
+    """Run a job to its end. `opened` and `progress` are for a progress bar."""
+    timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
+    job.check()
+    async with AsyncExitStack() as at_end:
+        source = open_lines(job.source)
+        at_end.callback(source.close)
+        opened(source)
+        if job.journal is not None:
+            _make(job.journal)
+        pseudonyms = pseudonyms_of(settings.privacy, job.journal)
+        journal = SqliteJournal(job.journal, life_of(timing), pseudonyms.fingerprint)
+        at_end.push_async_callback(journal.close)
+        restored = await journal.restore()
+        if restored is not None:
+            check_key(restored, pseudonyms)
+        # An event of a file arrives at its own time: there is nothing to be late for.
+        used = timing if job.live else replace(timing, lateness_ms=0)
+        intake = intake_of(settings.stream, used, pseudonyms)
+        engine = Engine(intake, terms, restored.state if restored else None, decider)
+        sink = FileSink(timing, job.sink, job.steps)
+        at_end.callback(sink.close)
+        pipeline = Pipeline(engine, journal, sink, checkpoint)
+        if restored is not None:
+            await pipeline.recover(restored)
+        _tell_of_pending_terms(engine, timing)
+        run = LineRun(engine, pipeline, used, settings.stream.max_record_bytes, progress)
+        if job.live:
+            await run.read_live(source.stream)
+        elif job.ordered:
+            await run.read_sorted(source.stream)
+        else:
+            await run.read_unordered(source.stream)
+    return RunReport(run, engine)
+
+
+def _tell_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
+    if engine.terms_pending and engine.period is not None:
+        _log.warning(
+            "privacy settings differ from those that period %d is pinned to: they begin with "
+            "the next period, at %s",
+            engine.period.number,
+            format_rfc3339(timing.start(engine.period.end)),
+        )
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableJournalError(
+            f"the journal {directory} cannot be made: {error.strerror}"
+        ) from None

@@ -1,0 +1,151 @@
+"""The whole job on one machine: events from a file or a pipe, decisions to files.
+
+A file's steps close when it is read to its end or, if it is sorted by time, as time
+passes in it. The events of a live pipe arrive when they are read, and its steps close on
+the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+
+from streamer.errors import InputError
+from streamer.service.pipeline import Pipeline
+from streamer.stream.engine import Engine
+from streamer.stream.intake import Batch, Received
+from streamer.stream.records import Decided
+from streamer.stream.timing import StepTiming
+from streamer.transport.line_source import PARTITION, LineSplitter, read_batches
+
+Clock = Callable[[], int]
+"""Now, in milliseconds since 1970."""
+
+
+def wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of a run's records and steps."""
+
+    records: int = 0
+    accepted: int = 0
+    late: int = 0
+    decided: int = 0
+    """Events of steps that were closed before: read again, or too old."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    hitters: int = 0
+
+    def add_batch(self, batch: Batch, received: Received) -> None:
+        self.records += len(batch.records)
+        self.accepted += received.accepted
+        self.late += received.late
+        self.decided += received.decided
+        self.rejected.update(rejection.reason.value for rejection in received.rejections)
+
+    def add_step(self, decided: Decided) -> None:
+        self.steps += decided.step - decided.first + 1
+        self.hitters += len(decided.hitters)
+
+
+class LineRun:
+    """One run over lines of events."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        pipeline: Pipeline,
+        timing: StepTiming,
+        longest_line: int,
+        progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._pipeline = pipeline
+        self._timing = timing
+        self._longest_line = longest_line
+        self._progress = progress
+        self.summary = Summary()
+
+    async def read_unordered(self, stream: BinaryIO) -> None:
+        """Read everything, then close all steps from the first to the last."""
+        latest: int | None = None
+        for batch in read_batches(stream, self._longest_line):
+            received = self._receive(batch, now=None)
+            if len(received.times):
+                latest = max(latest or 0, int(received.times.max()))
+            await asyncio.sleep(0)  # lets a signal through
+        if latest is not None:
+            await self._close_through(self._timing.step_at(latest))
+
+    async def read_sorted(self, stream: BinaryIO) -> None:
+        """Close each step when the first event of a later one is read."""
+        latest = -1
+        for batch in read_batches(stream, self._longest_line):
+            received = self._receive(batch, now=None)
+            times = np.append(latest, received.times)
+            backwards = np.flatnonzero(times[1:] < times[:-1])
+            if len(backwards):
+                line = int(batch.offsets[received.places[backwards[0]]]) + 1
+                raise InputError(
+                    f"line {line} is earlier than the one before it: sort the source by time, "
+                    "or leave out --sorted"
+                )
+            latest = int(times[-1])
+            if latest >= 0:
+                await self._close_through(self._timing.step_at(latest) - 1)
+            await asyncio.sleep(0)
+        if latest >= 0:
+            await self._close_through(self._timing.step_at(latest))
+
+    async def read_live(self, stream: BinaryIO, clock: Clock = wall_clock) -> None:
+        """Events arrive at the moment of reading; steps close on the clock."""
+        if self._engine.closed is None:
+            self._engine.start_at(self._timing.step_at(clock()))
+        splitter = LineSplitter(self._longest_line)
+        read = getattr(stream, "read1", stream.read)
+        number = 0
+        while True:
+            reading = asyncio.create_task(asyncio.to_thread(read, 1 << 16))
+            while not reading.done():
+                await self._close_through(self._timing.last_over(clock()))
+                await asyncio.wait([reading], timeout=self._until_next_close(clock()))
+            block = reading.result()
+            lines = splitter.feed(block) if block else splitter.end()
+            records = [line for line in lines if line.strip()]
+            now = clock()
+            offsets = np.arange(number, number + len(records))
+            number += len(records)
+            self._receive(Batch(PARTITION, offsets, records, np.full(len(records), now)), now)
+            if not block:
+                break
+        # The pipe is closed: nothing more can come for the steps that have events.
+        if self._engine.intake.open_steps:
+            await self._close_through(self._engine.intake.open_steps[-1])
+
+    def _receive(self, batch: Batch, now: int | None) -> Received:
+        received = self._engine.intake.receive(batch, self._engine.closed, now)
+        self.summary.add_batch(batch, received)
+        self._progress()
+        return received
+
+    async def _close_through(self, step: int) -> None:
+        if self._engine.closed is None:
+            if not self._engine.intake.open_steps:
+                return
+            self._engine.start_at(self._engine.intake.open_steps[0])
+        await self._pipeline.close_through(step, self.summary.add_step)
+
+    def _until_next_close(self, now: int) -> float:
+        """Seconds until the next step is over."""
+        closed = self._timing.last_over(now)
+        over = self._timing.end(closed + 1) + self._timing.lateness_ms
+        return max(0.001, (over - now) / 1000)

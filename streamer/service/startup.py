@@ -1,0 +1,137 @@
+"""From settings to the parts of a run: timing, terms, key, intake."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from streamer.config import PrivacySettings, StreamSettings
+from streamer.errors import SettingError, UnusableJournalError
+from streamer.journal.base import Life, Restored
+from streamer.stream.events import EventDecoder, Limits
+from streamer.stream.fate import FateRule
+from streamer.stream.intake import Intake
+from streamer.stream.periods import Terms
+from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
+from streamer.stream.timing import StepTiming, parse_rfc3339
+
+KEY_FILE = "key"
+
+
+def timing_of(settings: StreamSettings) -> StepTiming:
+    try:
+        epoch_ms = parse_rfc3339(settings.epoch)
+    except ValueError:
+        raise SettingError(
+            "stream.epoch", settings.epoch, "it must be a time such as 2026-01-01T00:00:00Z"
+        ) from None
+    return StepTiming(
+        length_ms=_milliseconds("stream.step_seconds", settings.step_seconds),
+        epoch_ms=epoch_ms,
+        lateness_ms=_milliseconds("stream.lateness_seconds", settings.lateness_seconds),
+    )
+
+
+def terms_of(settings: PrivacySettings) -> Terms:
+    """The terms, which are planned once here so that wrong ones stop the start."""
+    terms = Terms(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        contributions=settings.contributions,
+        neighbours=settings.neighbours,
+        calibration=settings.calibration,
+        period_steps=settings.period_steps,
+        refresh_steps=settings.refresh_steps,
+        beta=settings.beta,
+        items=settings.items,
+        threshold=settings.threshold,
+    )
+    terms.plan()
+    return terms
+
+
+def life_of(timing: StepTiming) -> Life:
+    return Life(timing.length_ms, timing.epoch_ms)
+
+
+def intake_of(settings: StreamSettings, timing: StepTiming, pseudonyms: Pseudonyms) -> Intake:
+    limits = Limits(settings.max_record_bytes, settings.max_user_bytes, settings.max_item_bytes)
+    rule = FateRule(timing, _milliseconds("stream.ahead_seconds", settings.ahead_seconds))
+    return Intake(EventDecoder(timing, limits), rule, pseudonyms)
+
+
+def pseudonyms_of(settings: PrivacySettings, directory: Path | None) -> Pseudonyms:
+    """The key from the settings, or one that is made once and kept beside a file journal.
+
+    A run that keeps nothing gets a key for itself.
+    """
+    if settings.key is not None and settings.key_file is not None:
+        raise SettingError(
+            "privacy.key_file", settings.key_file, "privacy.key is given too: use one"
+        )
+    if settings.key is not None:
+        return Pseudonyms(_from_hex("privacy.key", settings.key.get_secret_value()))
+    if settings.key_file is not None:
+        return Pseudonyms(_read_key("privacy.key_file", settings.key_file))
+    if directory is None:
+        return Pseudonyms(secrets.token_bytes(KEY_BYTES))
+    kept = directory / KEY_FILE
+    if not kept.exists():
+        _keep_key(kept)
+    return Pseudonyms(_read_key("the journal's key", kept))
+
+
+def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
+    """Under another key every user would look new, and be charged k times again."""
+    if restored.key != pseudonyms.fingerprint and len(restored.state.users):
+        period = restored.state.period
+        raise UnusableJournalError(
+            f"the journal's users of period {period.number} are under another key than the one "
+            "given: use that key until the period is over"
+        )
+
+
+def _milliseconds(setting: str, seconds: float) -> int:
+    whole = round(seconds * 1000)
+    if abs(whole - seconds * 1000) > 1e-6:
+        raise SettingError(setting, seconds, "it must be a whole number of milliseconds")
+    return whole
+
+
+def _read_key(setting: str, path: Path) -> bytes:
+    try:
+        return _from_hex(setting, path.read_text(encoding="ascii").strip())
+    except OSError as error:
+        raise SettingError(setting, path, f"{error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError(setting, path, "it must hold 64 hex digits") from None
+
+
+def _from_hex(setting: str, text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise SettingError(
+            setting, "given", "it must be 64 hex digits; make one with: openssl rand -hex 32"
+        )
+    return key
+
+
+def _keep_key(path: Path) -> None:
+    """Durable before anything is kept under it: a lost key is a lost journal."""
+    scratch = path.with_suffix(".new")
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    scratch.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

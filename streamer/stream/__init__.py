@@ -1,0 +1,1 @@
+"""From records to decisions: events, time steps, counting, and the engine that ties them."""

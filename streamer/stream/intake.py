@@ -1,0 +1,130 @@
+"""From records to the buffers of open steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.monitors.counters import Users
+from streamer.stream.buffer import StepBuffer
+from streamer.stream.events import EventDecoder, Moments, Reason, Rejection
+from streamer.stream.fate import FateRule
+from streamer.stream.pseudonyms import Pseudonyms
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive records of one partition. Arrivals are None for a file."""
+
+    partition: str
+    offsets: NDArray[np.int64]
+    records: Sequence[bytes | None]
+    arrivals: Moments | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of the records of a batch.
+
+    `decided` events belong to a step that is closed: after a restart, what is read again.
+    """
+
+    accepted: int
+    late: int
+    decided: int
+    rejections: list[Rejection]
+    places: NDArray[np.int64]
+    times: Moments
+    """Where the events that count, or counted before, stand in the batch; their times."""
+
+
+class Intake:
+    """Decodes records, judges each event by itself, and buffers those that count."""
+
+    def __init__(self, decoder: EventDecoder, rule: FateRule, pseudonyms: Pseudonyms) -> None:
+        self._decoder = decoder
+        self._rule = rule
+        self._pseudonyms = pseudonyms
+        self._open: dict[int, StepBuffer] = {}
+        self._first_offsets: dict[int, dict[str, int]] = {}
+        self._positions: dict[str, int] = {}
+
+    @property
+    def buffered(self) -> int:
+        """How many events are buffered."""
+        return sum(map(len, self._open.values()))
+
+    @property
+    def open_steps(self) -> list[int]:
+        """The steps that have events, in rising order."""
+        return sorted(self._open)
+
+    def receive(self, batch: Batch, closed: int | None, now: int | None) -> Received:
+        """Take in a batch. `closed`: the last closed step; `now`: this machine's clock."""
+        if len(batch.records):
+            self._positions[batch.partition] = int(batch.offsets[-1]) + 1
+        decoded = self._decoder.decode(batch.records, batch.arrivals)
+        arrivals = None if batch.arrivals is None else batch.arrivals[decoded.places]
+        fates = self._rule.judge(decoded.times, arrivals, now)
+        counts = fates.counts
+        fresh = counts if closed is None else counts & (fates.steps > closed)
+        if fresh.any():
+            users = self._pseudonyms.of(list(compress(decoded.users, fresh)))
+            names = list(compress(decoded.items, fresh))
+            offsets = batch.offsets[decoded.places[fresh]]
+            steps, times = fates.steps[fresh], decoded.times[fresh]
+            self._buffer(batch.partition, steps, users, names, times, offsets)
+        rejections = decoded.rejections + [
+            Rejection(int(place), reason)
+            for mask, reason in (
+                (fates.time_ahead, Reason.TIME_AHEAD),
+                (fates.arrival_ahead, Reason.ARRIVAL_AHEAD),
+            )
+            for place in decoded.places[mask]
+        ]
+        accepted = int(fresh.sum())
+        return Received(
+            accepted=accepted,
+            late=int(fates.late.sum()),
+            decided=int(counts.sum()) - accepted,
+            rejections=sorted(rejections, key=lambda rejection: rejection.place),
+            places=decoded.places[counts],
+            times=decoded.times[counts],
+        )
+
+    def take(self, step: int) -> StepBuffer | None:
+        """The buffer of a step that is being closed; it is no longer open after this."""
+        self._first_offsets.pop(step, None)
+        return self._open.pop(step, None)
+
+    def offsets(self) -> dict[str, int]:
+        """Per partition, where to read on after a restart: what is only in memory is read
+        again, so it is the smallest offset of an event in an open step."""
+        offsets = dict(self._positions)
+        for firsts in self._first_offsets.values():
+            for partition, first in firsts.items():
+                offsets[partition] = min(first, offsets[partition])
+        return offsets
+
+    def _buffer(
+        self,
+        partition: str,
+        steps: NDArray[np.int64],
+        users: Users,
+        names: list[str],
+        times: Moments,
+        offsets: NDArray[np.int64],
+    ) -> None:
+        for step in np.unique(steps).tolist():
+            here = steps == step
+            everything = bool(here.all())
+            mine = names if everything else list(compress(names, here))
+            buffer = self._open.setdefault(step, StepBuffer())
+            buffer.add(users[here], mine, times[here])
+            firsts = self._first_offsets.setdefault(step, {})
+            first = int(offsets[here].min())
+            firsts[partition] = min(first, firsts.get(partition, first))

@@ -1,0 +1,73 @@
+"""Budget periods and the terms that are fixed for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamer.privacy.guarantee import Guarantee, check_whole
+from streamer.privacy.terms import Method, Neighbours
+from streamer.privacy.threshold import MOST_STEPS, Plan, Workload, plan
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """All settings that the guarantee of a period depends on."""
+
+    epsilon: float
+    delta: float
+    contributions: int
+    neighbours: Neighbours
+    calibration: Method
+    period_steps: int
+    refresh_steps: int
+    beta: float
+    items: int
+    threshold: int | None = None
+    """Set by hand; None: planned."""
+
+    def __post_init__(self) -> None:
+        check_whole("refresh_steps", self.refresh_steps, 1, MOST_STEPS)
+
+    def plan(self) -> Plan:
+        guarantee = Guarantee(self.epsilon, self.delta, self.contributions, self.neighbours)
+        workload = Workload(self.period_steps, self.items, self.beta)
+        return plan(guarantee, workload, self.calibration, self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A budget period: its number, its first step, its terms and the plan made of them.
+
+    The plan is kept with the period and never made again: neither what is published a
+    second time nor the noise may change because a newer program plans better.
+    """
+
+    number: int
+    first: int
+    terms: Terms
+    plan: Plan
+    margin: int
+
+    @classmethod
+    def containing(cls, step: int, terms: Terms) -> Period:
+        """The period of a new stream: periods begin at multiples of their length."""
+        number = step // terms.period_steps
+        return cls._planned(number, number * terms.period_steps, terms)
+
+    @property
+    def end(self) -> int:
+        """The first step after the period."""
+        return self.first + self.terms.period_steps
+
+    def at(self, step: int, terms: Terms) -> Period:
+        """The period that a later step lies in; new terms begin with the next period."""
+        if step < self.end:
+            return self
+        skipped = (step - self.end) // terms.period_steps
+        first = self.end + skipped * terms.period_steps
+        return self._planned(self.number + 1 + skipped, first, terms)
+
+    @classmethod
+    def _planned(cls, number: int, first: int, terms: Terms) -> Period:
+        planned = terms.plan()
+        return cls(number, first, terms, planned, planned.law.margin())

@@ -1,0 +1,72 @@
+"""The items of a simulated fleet, numbered: background, outbreaks, then personal ones.
+
+Columns carry the numbers; the texts are made when somebody reads them. Two different
+numbers never have the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PERSONAL_ITEMS = 4
+"""How many items each user has that nobody else holds."""
+PERSONAL_PREFIX = "url:/home/"
+
+# Each ends up with its item's number in it. Some need escapes or more than one byte a letter.
+_BACKGROUND = (
+    "crash:NullPointerException:Cart.java:{}",
+    "url:/products/{}",
+    "error:HTTP-404:/static/img-{}.png",
+    "version:7.{}",
+    'search:größe "{}"',
+    "error:E{}:disk\\cache",
+    "search:運動靴 {}",
+)
+
+
+def user_name(user: int) -> str:
+    return f"u-{user}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """`background` items, most frequent first, and the items of outbreaks."""
+
+    background: int
+    outbreaks: tuple[str, ...]
+
+    @property
+    def shared(self) -> int:
+        """How many items are not personal: their numbers come first."""
+        return self.background + len(self.outbreaks)
+
+    def text(self, item: int) -> str:
+        if item < self.background:
+            return _background_text(item)
+        if item < self.shared:
+            return self.outbreaks[item - self.background]
+        user, page = divmod(item - self.shared, PERSONAL_ITEMS)
+        return f"{PERSONAL_PREFIX}{user_name(user)}/page-{page}"
+
+    def outbreak(self, text: str) -> int:
+        """The number of an outbreak's item."""
+        return self.background + self.outbreaks.index(text)
+
+
+def is_taken(text: str, background: int) -> bool:
+    """Whether a background or personal item has this text, so that no outbreak may."""
+    if text.startswith(PERSONAL_PREFIX):
+        return True
+    numbers = (int(digits) for digits in re.findall("[0-9]+", text))
+    return any(text == _background_text(number) for number in numbers if number < background)
+
+
+def catalogue_of(background: int, outbreak_items: Iterable[str]) -> Catalogue:
+    """The catalogue; an item of several outbreaks is still one item."""
+    return Catalogue(background, tuple(dict.fromkeys(outbreak_items)))
+
+
+def _background_text(item: int) -> str:
+    return _BACKGROUND[item % len(_BACKGROUND)].format(item)

@@ -1,0 +1,105 @@
+"""Events from a file or from standard input, one JSON object a line."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from streamer.errors import InputError
+from streamer.stream.intake import Batch
+
+PARTITION = "lines"
+"""A file is one partition; the offsets of its records are line numbers from 0."""
+_READ_BYTES = 1 << 20
+_BATCH_LINES = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class LineInput:
+    """An open source; `size` in bytes on disk, None for a pipe."""
+
+    stream: BinaryIO
+    raw: BinaryIO
+    size: int | None
+
+    @property
+    def position(self) -> int:
+        """How many of those bytes are read."""
+        return self.raw.tell()
+
+    def close(self) -> None:
+        """Standard input stays open: it is not ours."""
+        if self.size is not None:
+            self.stream.close()
+            self.raw.close()
+
+
+def open_lines(source: str) -> LineInput:
+    """A `.jsonl` or `.jsonl.gz` file, or `-` for standard input."""
+    if source == "-":
+        return LineInput(sys.stdin.buffer, sys.stdin.buffer, None)
+    path = Path(source)
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        raise InputError(f"source is {source}: name a .jsonl or .jsonl.gz file, or - for stdin")
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise InputError(f"source is {source}: {error.strerror}") from None
+    packed = path.name.endswith(".gz")
+    stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb")) if packed else raw
+    return LineInput(stream, raw, path.stat().st_size)
+
+
+def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:
+    """The lines of a stream. One that is longer than `longest` comes cut, and so too long.
+
+    A last line without its newline counts: files are often written that way.
+    """
+    lines: list[bytes] = []
+    numbers: list[int] = []
+    for number, line in enumerate(_lines(stream, longest)):
+        if line.strip():
+            lines.append(line)
+            numbers.append(number)
+        if len(lines) == _BATCH_LINES:
+            yield Batch(PARTITION, np.array(numbers), lines)
+            lines, numbers = [], []
+    if lines:
+        yield Batch(PARTITION, np.array(numbers), lines)
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines without ever holding more than one long line."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._rest = b""
+
+    def feed(self, block: bytes) -> list[bytes]:
+        """The lines that this block completes."""
+        *lines, rest = (self._rest + block).split(b"\n")
+        # Of an endless line as much is kept as shows that it is too long.
+        self._rest = rest[: self._longest + 1]
+        return lines
+
+    def end(self) -> list[bytes]:
+        """What is left when the stream is over."""
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+
+def _lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
+    splitter = LineSplitter(longest)
+    try:
+        while block := stream.read(_READ_BYTES):
+            yield from splitter.feed(block)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"the source cannot be read on: {error}") from None
+    yield from splitter.end()

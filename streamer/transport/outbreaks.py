@@ -1,0 +1,141 @@
+"""Outbreaks in a simulated fleet: an item that so many users hold, from when, how long.
+
+Steps are counted from the first simulated one. The number of holders in each step
+follows from the outbreak's shape alone, so a test knows it without running anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from streamer.errors import SettingError
+
+LONGEST_ITEM = 1000
+"""In bytes of UTF-8: below what the product accepts."""
+MOST_PLANNED = 100
+
+_PLANNED_ITEMS = (
+    "crash:OutOfMemoryError:Feed.kt:{}",
+    "error:HTTP-502:/api/checkout/{}",
+    "error:TLS-handshake:edge-{}",
+    "version:rollback-{}",
+)
+
+
+class Shape(StrEnum):
+    """How the number of holders changes while an outbreak lasts."""
+
+    FLAT = "flat"
+    """All of them in every step."""
+    RAMP = "ramp"
+    """Growing evenly, all of them in the last step."""
+    SPIKE = "spike"
+    """All of them in the first step, then fewer, fast at first."""
+
+
+_FORM = f"write it ITEM,SIZE,START,LENGTH[,SHAPE] with a shape of {', '.join(Shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outbreak:
+    """`size` users hold `item`, from step `start` for `length` steps, as `shape` says."""
+
+    item: str
+    size: int
+    start: int
+    length: int
+    shape: Shape = Shape.FLAT
+
+    def __post_init__(self) -> None:
+        # Printable text never contains what UTF-8 cannot encode.
+        if not (self.item.isprintable() and 0 < len(self.item.encode()) <= LONGEST_ITEM):
+            allowed = f"its item must be printable text of 1 to {LONGEST_ITEM:,} bytes"
+            raise SettingError("outbreak", repr(self.item[:50]), allowed)
+        for name, value, least in (
+            ("size", self.size, 1),
+            ("start", self.start, 0),
+            ("length", self.length, 1),
+        ):
+            if value < least:
+                raise SettingError("outbreak", self.item, f"its {name} must be at least {least}")
+
+    @property
+    def end(self) -> int:
+        """The first step after it."""
+        return self.start + self.length
+
+    def holders(self, step: int) -> int:
+        """How many users hold the item in this step; at least one while it lasts."""
+        age = step - self.start
+        if not 0 <= age < self.length:
+            return 0
+        if self.shape is Shape.RAMP:
+            return _ceil_ratio(self.size * (age + 1), self.length)
+        if self.shape is Shape.SPIKE:
+            return _ceil_ratio(self.size * (self.length - age) ** 2, self.length**2)
+        return self.size
+
+
+def parse_outbreak(text: str) -> Outbreak:
+    """Read ITEM,SIZE,START,LENGTH[,SHAPE]; the item may itself contain commas."""
+    fields = text.split(",")
+    shape = Shape.FLAT
+    if (last := fields[-1].strip()) in tuple(Shape):
+        shape = Shape(last)
+        fields.pop()
+    if len(fields) < 4 or not all(map(_is_whole, fields[-3:])):
+        raise SettingError("outbreak", text, _FORM)
+    size, start, length = map(int, fields[-3:])
+    return Outbreak(",".join(fields[:-3]).strip(), size, start, length, shape)
+
+
+def plan_outbreaks(
+    number: int, users: int, steps: int, seed: int, beside: Iterable[Outbreak] = ()
+) -> tuple[Outbreak, ...]:
+    """Up to `number` outbreaks of 1% to 10% of the users, at random but from the seed.
+
+    One that finds no free user left by those it would run `beside` is left out.
+    """
+    if not 0 <= number <= MOST_PLANNED:
+        raise SettingError(
+            "outbreaks", number, f"it must be a whole number from 0 to {MOST_PLANNED}"
+        )
+    rng = np.random.default_rng((seed, number))
+    taken = list(beside)
+    planned = []
+    for place in range(number):
+        start = int(rng.integers(steps))
+        length = max(1, round(steps * rng.uniform(0.1, 0.4)))
+        wanted = max(1, round(users * 0.01 * 10 ** rng.random()))
+        shape = tuple(Shape)[rng.integers(len(Shape))]
+        size = min(wanted, users - holders_at_once(taken, start, start + length))
+        if size < 1:
+            continue
+        item = _PLANNED_ITEMS[place % len(_PLANNED_ITEMS)].format(place + 1)
+        planned.append(Outbreak(item, size, start, length, shape))
+        taken.append(planned[-1])
+    return tuple(planned)
+
+
+def holders_at_once(outbreaks: Iterable[Outbreak], first: int, end: int) -> int:
+    """The most users that these outbreaks can need in one of the steps `first` to `end`."""
+    running = [one for one in outbreaks if one.start < end and first < one.end]
+    moments = {max(first, one.start) for one in running}
+    return max(
+        (sum(one.size for one in running if one.start <= now < one.end) for now in moments),
+        default=0,
+    )
+
+
+def _is_whole(text: str) -> bool:
+    # What int() reads, but short enough for products of two to fit into 64 bits.
+    return re.fullmatch(r" *[0-9]{1,9} *", text) is not None
+
+
+def _ceil_ratio(numerator: int, denominator: int) -> int:
+    return -(-numerator // denominator)

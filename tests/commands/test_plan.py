@@ -1,0 +1,108 @@
+"""`streamer plan`."""
+
+import json
+
+import pytest
+
+FIELDS = {
+    *("epsilon", "delta", "contributions", "neighbours", "calibration", "noise_scale"),
+    *("delta1", "delta2", "delta_charge", "delta_keys", "threshold", "guaranteed_weight"),
+    *("detection", "periods"),
+}
+
+
+def test_it_prints_the_plan_for_people(run):
+    result = run("plan")
+    assert result.code == 0
+    assert "threshold" in result.out
+    assert "1,391" in result.out
+
+
+def test_its_json_has_the_fields_of_the_contract(run):
+    report = json.loads(run("plan", "--json").out)
+    assert set(report) >= FIELDS
+    assert report["delta_charge"] + report["delta_keys"] == pytest.approx(report["delta"])
+    assert report["noise_scale"] == pytest.approx(10 * report["delta1"])
+    assert all(set(row) == {"weight", "probability"} for row in report["detection"])
+    assert all(set(row) == {"count", "epsilon"} for row in report["periods"])
+
+
+def test_detection_rises_to_certainty_at_the_guaranteed_weight(run):
+    report = json.loads(run("plan", "--json").out)
+    probabilities = [row["probability"] for row in report["detection"]]
+    assert probabilities == sorted(probabilities)
+    assert report["detection"][0]["weight"] == 1
+    assert report["detection"][-1]["weight"] == report["guaranteed_weight"]
+    assert probabilities[-1] == pytest.approx(1)
+
+
+def test_every_flag_changes_the_plan(run):
+    default = json.loads(run("plan", "--json").out)
+    for flag, value in (
+        ("--epsilon", 2),
+        ("--delta", 1e-7),
+        ("--contributions", 3),
+        ("--period", 100),
+        ("--beta", 1e-9),
+        ("--items", 10**9),
+        ("--neighbours", "add-remove"),
+        ("--calibration", "theorem"),
+        ("--domain", "declared"),
+        ("--threshold", 800),
+    ):
+        other = json.loads(run("plan", "--json", flag, value).out)
+        assert other["threshold"] != default["threshold"], flag
+
+
+def test_the_step_length_is_only_printed(run):
+    assert "1,440 steps of 10 seconds: 4 hours" in run("plan", "--step", 10).out
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_it_draws_the_detection_curve(run, tmp_path, suffix):
+    picture = tmp_path / f"plan.{suffix}"
+    assert run("plan", "--plot", picture).code == 0
+    assert picture.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--epsilon", "0"], "epsilon is 0.0"),
+        (["--epsilon", "-1"], "epsilon is -1.0"),
+        (["--epsilon", "nan"], "epsilon is nan"),
+        (["--epsilon", "inf"], "epsilon is inf"),
+        (["--delta", "0"], "delta is 0.0"),
+        (["--delta", "1"], "delta is 1.0"),
+        (["--delta", "nan"], "delta is nan"),
+        (["--contributions", "0"], "contributions is 0"),
+        (["--contributions", "2.5"], "--contributions"),
+        (["--contributions", "10001"], "contributions is 10001"),
+        (["--period", "0"], "period is 0"),
+        (["--step", "0"], "step is 0.0"),
+        (["--beta", "1"], "beta is 1.0"),
+        (["--items", "0"], "items is 0"),
+        (["--neighbours", "both"], "--neighbours"),
+        (["--calibration", "magic"], "--calibration"),
+        (["--threshold", "100"], "threshold is 100"),
+        (["--threshold", "0"], "threshold is 0"),
+        (["--epsilom", "1"], "--epsilom"),
+        (["--plot", "nowhere/plan.png"], "plot is nowhere/plan.png"),
+        (["--plot", "plan.doc"], "plot is plan.doc"),
+        (["surplus"], "surplus"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_that_names_the_setting(run, arguments, complaint):
+    result = run("plan", *arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("streamer: ")
+    assert complaint in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(run, monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    result = run("plan", "--plot", tmp_path / "plan.png")
+    assert result.code == 2
+    assert "streamer[plot]" in result.err

@@ -1,0 +1,102 @@
+"""The arrows between the rooms, and who may touch what."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "streamer"
+
+CORE = {"errors", "privacy", "monitors"}
+ENGINE = CORE | {"stream"}
+EDGES = ENGINE | {"journal", "transport"}
+EVERYTHING = EDGES | {"service", "config", "experiments", "plots"}
+
+# room: (rooms of ours it may import, third-party packages it may import)
+ROOMS: dict[str, tuple[set[str], set[str]]] = {
+    "errors": (set(), set()),
+    "privacy": ({"errors"}, {"numpy", "cryptography"}),
+    "monitors": ({"errors", "privacy"}, {"numpy"}),
+    "stream": (CORE, {"numpy", "cryptography", "msgspec", "xxhash"}),
+    "journal": (ENGINE, {"numpy", "msgspec"}),
+    "transport": (ENGINE, {"numpy", "msgspec"}),
+    "config": ({"errors", "privacy"}, {"pydantic", "pydantic_settings", "yaml"}),
+    "service": (EDGES | {"config"}, {"numpy"}),
+    "experiments": (CORE, {"numpy"}),
+    "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
+    "commands": (EVERYTHING, {"typer", "rich", "yaml", "msgspec"}),
+    "cli": ({"errors", "commands", "streamer"}, {"typer"}),
+    "__init__": (CORE, set()),
+}
+# A clock, a file, a socket or a second source of randomness has no place in mathematics.
+IMPURE = {"asyncio", "datetime", "io", "logging", "os", "pathlib", "random", "secrets"}
+IMPURE |= {"socket", "subprocess", "tempfile", "threading", "time"}
+MAY_USE = {
+    "privacy/randomness.py": {"os"},
+    "stream/timing.py": {"datetime"},  # to read and write times, not to ask for the time
+}
+MAY_USE_SEEDS = {"commands/compare.py"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(module: Path) -> str:
+    return module.relative_to(PACKAGE).as_posix()
+
+
+def room_of(module: Path) -> str:
+    return module.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(module)} has a relative import"
+            yield f"{node.module}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_module_lives_in_a_known_room():
+    assert {room_of(module) for module in modules()} == set(ROOMS)
+
+
+@pytest.mark.parametrize("module", modules(), ids=name_of)
+def test_imports_follow_the_arrows(module):
+    ours, others = ROOMS[room_of(module)]
+    for target in imported(module):
+        package, *rest = target.split(".")
+        if package == "streamer":
+            room = rest[0] if rest else "streamer"
+            assert room in ours | {room_of(module)}, f"{name_of(module)} imports {target}"
+        elif package not in sys.stdlib_module_names:
+            assert package in others, f"{name_of(module)} imports {target}"
+
+
+@pytest.mark.parametrize("room", ["privacy", "monitors", "stream"])
+def test_the_core_has_no_clock_no_files_and_one_source_of_randomness(room):
+    for module in (PACKAGE / room).rglob("*.py"):
+        impure = IMPURE & {target.split(".")[0] for target in imported(module)}
+        impure -= MAY_USE.get(name_of(module), set())
+        assert not impure, f"{name_of(module)} imports {impure}"
+        for node in ast.walk(ast.parse(module.read_text())):
+            called = node.func if isinstance(node, ast.Call) else None
+            assert not (isinstance(called, ast.Name) and called.id in {"open", "print", "input"})
+
+
+def test_only_experiments_that_a_user_seeds_can_repeat_their_noise():
+    users = {
+        name_of(module)
+        for module in modules()
+        if any(target.endswith(".SeededBytes") for target in imported(module))
+    }
+    assert users == MAY_USE_SEEDS
+
+
+def test_no_module_grows_beyond_what_can_be_explained():
+    assert not [name_of(m) for m in modules() if len(m.read_text().splitlines()) > 400]
