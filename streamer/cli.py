@@ -23,6 +23,7 @@ app = typer.Typer(
     help=streamer.__doc__,
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
@@ -52,6 +53,7 @@ def _streamer(
 def main() -> None:
     """The `streamer` program."""
     logging.basicConfig(format="streamer: %(message)s", level=logging.INFO)
+    logging.getLogger("aiokafka").setLevel(logging.ERROR)  # what matters of it we say ourselves
     try:
         sys.exit(app(standalone_mode=False))
     except StreamerError as error:

@@ -73,6 +73,56 @@ class PrivacySettings(Section):
     """A file that holds the key. Without either, a key is made and kept with a file journal."""
 
 
+class KafkaSettings(Section):
+    """The brokers, the topics, and who we are to them."""
+
+    bootstrap_servers: str = "localhost:9092"
+    """host:port, several separated by commas."""
+    events_topic: str = "telemetry.events"
+    hitters_topic: str = "telemetry.hitters"
+    steps_topic: str = "telemetry.steps"
+    rejected_topic: str = "telemetry.rejected"
+    state_topic: str = "telemetry.state"
+    """The journal: compacted, one partition, written by this service alone."""
+    transactional_id: str = "streamer"
+    """One per deployment: an instance that starts with it ends all older ones."""
+    group_id: str = "streamer"
+    """Its committed offsets are for lag tools only."""
+    create_topics: bool = False
+    """Make topics that are missing, with the right settings."""
+    events_partitions: int = Field(default=4, ge=1, le=10_000)
+    """Partitions of the events topic, if it is made."""
+    replication_factor: int | None = Field(default=None, ge=1, le=1_000)
+    """Of topics that are made; 3 if not given, or as many as there are brokers."""
+    rejected_payload: bool = False
+    """Put the raw record, which is personal data, into the rejected topic."""
+    start_anew: bool = False
+    """Start with an empty state topic beside a steps topic that is not: users' budgets are
+    spent again."""
+    skew_seconds: float = Field(default=1.0, ge=0, le=3_600)
+    """How far the brokers' clocks may be behind this machine's."""
+    max_poll_records: int = Field(default=5_000, ge=1, le=1_000_000)
+    max_buffered_events: int = Field(default=5_000_000, ge=1)
+    """From here on partitions that are ahead of others wait for them."""
+    request_timeout_seconds: float = Field(default=15.0, ge=0.1, le=600)
+    transaction_timeout_seconds: float = Field(default=60.0, ge=1, le=900)
+    shutdown_seconds: float = Field(default=20.0, ge=0.1, le=600)
+    """How long an orderly end may take."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = "PLAIN"
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    sasl_password_file: Path | None = None
+    sasl_token_file: Path | None = None
+    """OAUTHBEARER: read anew for every connection."""
+    ssl_ca_file: Path | None = None
+    ssl_cert_file: Path | None = None
+    """A client certificate, with its key in ssl_key_file."""
+    ssl_key_file: Path | None = None
+    ssl_key_password: SecretStr | None = None
+    ssl_check_hostname: bool = True
+
+
 class Settings(BaseSettings):
     """The effective settings."""
 
@@ -82,6 +132,7 @@ class Settings(BaseSettings):
 
     stream: StreamSettings = StreamSettings()
     privacy: PrivacySettings = PrivacySettings()
+    kafka: KafkaSettings = KafkaSettings()
 
 
 def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Settings:

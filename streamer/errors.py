@@ -8,6 +8,7 @@
     ├── UnusableJournalError    2   a journal cannot be used as it is, and is left as it is
     ├── JournalWriteError       1   a journal could not be written; nothing was published
     ├── PublishError            1   a decision could not be published; it will be
+    ├── FencedError             3   a newer instance has taken over
     └── MonitorError            1   going on would break the guarantee
 
 The command line turns each into one sentence. No other room defines exceptions.
@@ -65,6 +66,17 @@ class JournalWriteError(StreamerError):
 
 class PublishError(StreamerError):
     """A durable decision could not be written out. It is published at the next start."""
+
+
+class FencedError(StreamerError):
+    """Another instance uses the same identity since: this one must not write any more."""
+
+    exit_code = 3
+
+    def __init__(self, identity: str) -> None:
+        super().__init__(
+            f"a newer instance has taken over transactional_id {identity}: this one ends"
+        )
 
 
 class MonitorError(StreamerError):

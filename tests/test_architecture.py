@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "streamer"
 
 CORE = {"errors", "privacy", "monitors"}
 ENGINE = CORE | {"stream"}
-EDGES = ENGINE | {"journal", "transport"}
+EDGES = ENGINE | {"broker", "journal", "transport"}
 EVERYTHING = EDGES | {"service", "config", "experiments", "plots"}
 
 # room: (rooms of ours it may import, third-party packages it may import)
@@ -20,10 +20,11 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "privacy": ({"errors"}, {"numpy", "cryptography"}),
     "monitors": ({"errors", "privacy"}, {"numpy"}),
     "stream": (CORE, {"numpy", "cryptography", "msgspec", "xxhash"}),
-    "journal": (ENGINE, {"numpy", "msgspec"}),
-    "transport": (ENGINE, {"numpy", "msgspec"}),
+    "broker": ({"errors"}, {"aiokafka"}),
+    "journal": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
+    "transport": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
     "config": ({"errors", "privacy"}, {"pydantic", "pydantic_settings", "yaml"}),
-    "service": (EDGES | {"config"}, {"numpy"}),
+    "service": (EDGES | {"config"}, {"numpy", "aiokafka"}),
     "experiments": (CORE, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
     "commands": (EVERYTHING, {"typer", "rich", "yaml", "msgspec"}),

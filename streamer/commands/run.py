@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streamer.errors import InputError
 from streamer.privacy.terms import Method, Neighbours
 
 if TYPE_CHECKING:
@@ -25,8 +28,10 @@ def _setting(help_text: str, panel: str) -> Any:
 def run_command(
     source: Annotated[
         str,
-        typer.Option(help="A .jsonl or .jsonl.gz file, or - for stdin.", rich_help_panel=_INPUT),
-    ],
+        typer.Option(
+            help="kafka, a .jsonl or .jsonl.gz file, or - for stdin.", rich_help_panel=_INPUT
+        ),
+    ] = "kafka",
     ordered: Annotated[
         bool,
         typer.Option(
@@ -67,6 +72,12 @@ def run_command(
         ),
     ] = False,
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, _setting("Kafka: host:port, separated by commas.", _INPUT)
+    ] = None,
+    create_topics: Annotated[
+        bool | None, _setting("Kafka: make topics that are missing.", _INPUT)
+    ] = None,
     step_seconds: Annotated[float | None, _setting("Length of a step.", _STREAM)] = None,
     lateness_seconds: Annotated[
         float | None, _setting("How late an event may arrive.", _STREAM)
@@ -95,6 +106,7 @@ def run_command(
 
     settings = load(
         {
+            "kafka": {"bootstrap_servers": bootstrap_servers, "create_topics": create_topics},
             "stream": {
                 "step_seconds": step_seconds,
                 "lateness_seconds": lateness_seconds,
@@ -117,10 +129,54 @@ def run_command(
         },
         config,
     )
-    _run(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
+    if source == "kafka":
+        _refuse_for_kafka(
+            {"--sorted": ordered, "--live": live, "--sink": sink, "--steps": steps}
+            | {"--journal": journal, "--start-anew": start_anew}
+        )
+        _run_kafka(settings)
+    else:
+        _run_lines(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
 
 
-def _run(job: LineJob, settings: Settings) -> None:
+def _refuse_for_kafka(given: Mapping[str, object]) -> None:
+    """Options that would do nothing are mistakes."""
+    for flag, value in given.items():
+        if value:
+            raise InputError(
+                f"{flag} is for files and stdin: name one with --source, or leave it out"
+            )
+
+
+def _run_kafka(settings: Settings) -> None:
+    import asyncio
+    import os
+    import signal
+
+    from streamer.service.kafka_service import KafkaService
+
+    async def serve() -> None:
+        service = KafkaService(settings)
+        running = asyncio.create_task(service.run())
+        loop = asyncio.get_running_loop()
+        told: list[int] = []
+
+        def end(signum: int) -> None:
+            if told:
+                os._exit(130)
+            told.append(signum)
+            service.stop()
+            loop.call_later(settings.kafka.shutdown_seconds, running.cancel)
+
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, end, signum)
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+    asyncio.run(serve())
+
+
+def _run_lines(job: LineJob, settings: Settings) -> None:
     import asyncio
 
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn

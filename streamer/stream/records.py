@@ -88,6 +88,18 @@ class StepRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = None
 
 
+class RejectedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record that is no event, or one that cannot count: where it is and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    payload: Annotated[
+        str | None, Meta(description="Base64 of the raw record; only if configured.")
+    ] = None
+
+
 def result_records(decided: Decided, timing: StepTiming) -> Iterator[ResultRecord]:
     """The results of a step, in the order of their items."""
     terms = decided.period.terms

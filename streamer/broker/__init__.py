@@ -1,0 +1,1 @@
+"""The connection to Kafka that journal and transport share: options, topics, transactions."""

@@ -1,0 +1,135 @@
+"""The topics: what they must be like, whether they are, and how to make them so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import for_code
+
+from streamer.broker.connection import Connection
+from streamer.errors import SettingError
+
+_APPEAR_SECONDS = 15.0
+_ALREADY_EXISTS = 36
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNeed:
+    """A topic that the service uses. `setting` is the setting that names it."""
+
+    setting: str
+    name: str
+    partitions: int = 1
+    one_partition: bool = False
+    """Whether more than one partition would be wrong."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    """Those of `config` without which the service must not start."""
+
+    @property
+    def command(self) -> str:
+        """How to make it by hand."""
+        parts = [f"kafka-topics.sh --create --topic {self.name} --partitions {self.partitions}"]
+        parts += [f"--config {name}={value}" for name, value in self.config.items()]
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic is like."""
+
+    partitions: int
+    config: Mapping[str, str]
+
+
+class TopicAdmin:
+    """Asks about topics, and makes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._client = AIOKafkaAdminClient(**connection.options())
+
+    async def start(self) -> None:
+        await self._client.start()
+
+    async def stop(self) -> None:
+        await self._client.close()
+
+    async def partitions(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions; none if there is no such topic."""
+        described = await self._client.describe_topics([topic])
+        return {partition["partition"] for found in described for partition in found["partitions"]}
+
+    async def facts(self, topic: str) -> TopicFacts | None:
+        numbers = await self.partitions(topic)
+        if not numbers:
+            return None
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        answers: Sequence[Any] = await self._client.describe_configs([resource])
+        config = {
+            entry[0]: entry[1] or ""
+            for answer in answers
+            for found in answer.resources
+            for entry in found[4]
+        }
+        return TopicFacts(len(numbers), config)
+
+    async def create(self, need: TopicNeed, replication: int | None) -> None:
+        if replication is None:
+            replication = min(3, len((await self._client.describe_cluster())["brokers"]))
+        topic = NewTopic(need.name, need.partitions, replication, topic_configs=dict(need.config))
+        answer = await self._client.create_topics([topic])
+        for name, code, *_ in answer.topic_errors:
+            if code not in {0, _ALREADY_EXISTS}:
+                raise SettingError(
+                    need.setting, name, f"it cannot be made ({for_code(code).__name__})"
+                )
+
+
+async def ensure_topics(
+    admin: TopicAdmin, needs: Sequence[TopicNeed], create: bool, replication: int | None
+) -> dict[str, TopicFacts]:
+    """Check all topics; make those that are missing if that is wanted."""
+    facts = {}
+    for need in needs:
+        found = await admin.facts(need.name)
+        if found is None and create:
+            await admin.create(need, replication)
+            found = await _appearing(admin, need.name)
+        if found is None:
+            raise SettingError(
+                need.setting, need.name, f"there is no such topic; make it with: {need.command}"
+            )
+        _check(need, found)
+        facts[need.name] = found
+    return facts
+
+
+async def _appearing(admin: TopicAdmin, topic: str) -> TopicFacts | None:
+    """A new topic is known to every broker only after a moment."""
+    deadline = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        found = await admin.facts(topic)
+        if found is not None or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(0.05)
+
+
+def _check(need: TopicNeed, found: TopicFacts) -> None:
+    if need.one_partition and found.partitions != 1:
+        raise SettingError(
+            need.setting, need.name, f"it has {found.partitions} partitions and must have 1"
+        )
+    for name in need.required:
+        if found.config.get(name) != need.config[name]:
+            raise SettingError(
+                need.setting,
+                need.name,
+                f"its {name} is {found.config.get(name)}; set it with: kafka-configs.sh --alter "
+                f"--topic {need.name} --add-config {name}={need.config[name]}",
+            )

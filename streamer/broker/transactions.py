@@ -1,0 +1,214 @@
+"""Transactions under one identity, and what to do when nobody knows how one ended.
+
+Starting fences every older holder of the identity and ends its open transaction. Each
+transaction writes a marker of its own to a compacted topic. When one fails without a
+verdict (the broker went away while it was being committed), the producer is thrown away,
+a new one is started, and the marker tells whether it was committed: then it is done,
+otherwise the same records are sent again. A marker of somebody else means that we were
+replaced, and we end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+
+from streamer.broker.connection import Connection
+from streamer.errors import FencedError, PublishError, SettingError
+
+MARKER = b"transaction"
+_log = logging.getLogger(__name__)
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+_POLL_MS, _IDLE_POLLS = 500, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record to be written; a value of None deletes the key from a compacted topic."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+
+
+Tell = Callable[[str], None]
+"""Told in words what is being waited for, and "" when it is over."""
+
+
+class Transactions:
+    """The only writer of its topics."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        identity: str,
+        marker_topic: str,
+        timeout_seconds: float = 60.0,
+        tell: Tell = lambda _: None,
+    ) -> None:
+        self._connection = connection
+        self._identity = identity
+        self._markers = TopicPartition(marker_topic, 0)
+        self._timeout = timeout_seconds
+        self._tell = tell
+        self._producer: AIOKafkaProducer | None = None
+        self._last: bytes | None = None
+        self._tail = 0
+
+    async def start(self) -> None:
+        """Fence whoever held the identity before. Waits for the broker if it is away."""
+        await self._renew()
+
+    def resume(self, marker: bytes | None, tail: int) -> None:
+        """What was the last marker when everything up to offset `tail` had been read."""
+        self._last, self._tail = marker, tail
+
+    async def stop(self) -> None:
+        await self._throw_away()
+
+    async def commit(self, messages: Sequence[Message]) -> None:
+        """Write all of them, or none. Returns when they are committed."""
+        marker = secrets.token_bytes(16)
+        while True:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._attempt([*messages, Message(self._markers.topic, MARKER, marker)])
+            except (ProducerFenced, InvalidProducerEpoch):
+                raise FencedError(self._identity) from None
+            except MessageSizeTooLargeError:
+                raise PublishError(
+                    "a record is larger than the broker takes: raise max.message.bytes of "
+                    f"{', '.join(sorted({message.topic for message in messages}))}"
+                ) from None
+            except TopicAuthorizationFailedError as error:
+                raise SettingError(
+                    "kafka.sasl_username", "given", f"it may not write: {error}"
+                ) from None
+            except (KafkaError, TimeoutError, OSError) as error:
+                _log.warning("a transaction did not end (%s): looking how it stands", _name(error))
+                await self._renew()
+                if not await self._was_committed(marker):
+                    continue
+            self._last = marker
+            return
+
+    async def _attempt(self, messages: Sequence[Message]) -> None:
+        producer = self._producer
+        if producer is None:
+            raise KafkaError("no producer")
+        await producer.begin_transaction()
+        sent = [
+            await producer.send(message.topic, message.value, message.key) for message in messages
+        ]
+        await asyncio.gather(*sent)
+        await producer.commit_transaction()
+
+    async def _renew(self) -> None:
+        """A new producer under the same identity, however long the broker is away."""
+        await self._throw_away()
+        wait = _FIRST_WAIT
+        while True:
+            producer = AIOKafkaProducer(
+                **self._connection.options(),
+                transactional_id=self._identity,
+                transaction_timeout_ms=round(self._timeout * 1000),
+                max_request_size=16 << 20,
+                linger_ms=0,
+            )
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await producer.start()
+            except TransactionalIdAuthorizationFailed:
+                await _quietly(producer.stop())
+                raise SettingError(
+                    "kafka.transactional_id", self._identity, "this user may not use it"
+                ) from None
+            except (KafkaError, TimeoutError, OSError) as error:
+                await _quietly(producer.stop())
+                self._tell(f"waiting for the broker ({_name(error)})")
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                continue
+            self._producer = producer
+            self._tell("")
+            return
+
+    async def _was_committed(self, marker: bytes) -> bool:
+        """Look for a marker behind the last one that is known to be committed."""
+        last = self._last
+        async for record in read_committed(self._connection, self._markers, self._tail):
+            if record.key == MARKER:
+                last = record.value
+        if last not in {self._last, marker}:
+            raise FencedError(self._identity)
+        return last == marker
+
+    async def _throw_away(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await _quietly(producer.stop())
+
+
+async def read_committed(
+    connection: Connection, partition: TopicPartition, start: int
+) -> AsyncIterator[ConsumerRecord]:
+    """The committed records of a partition from an offset on, up to where it ends now.
+
+    Begins again where it was when the broker goes away in between.
+    """
+    position, end = start, None
+    while end is None or position < end:
+        consumer = AIOKafkaConsumer(
+            **connection.options(),
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=8 << 20,
+            fetch_max_bytes=32 << 20,
+        )
+        try:
+            await consumer.start()
+            consumer.assign([partition])
+            if end is None:
+                first = (await consumer.beginning_offsets([partition]))[partition]
+                end = (await consumer.end_offsets([partition]))[partition]
+                position = max(position, first)
+            consumer.seek(partition, position)
+            idle = 0
+            while position < end and idle < _IDLE_POLLS:
+                found = await consumer.getmany(timeout_ms=_POLL_MS)
+                for record in found.get(partition, []):
+                    yield record
+                # The end may be a transaction's end mark, which is no record.
+                moved = await consumer.position(partition)
+                idle = 0 if moved > position else idle + 1
+                position = moved
+        except (KafkaError, OSError) as error:
+            _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
+            await asyncio.sleep(_FIRST_WAIT)
+        finally:
+            await _quietly(consumer.stop())
+
+
+async def _quietly(stopping: object) -> None:
+    """An end that must not fail, nor take long: what it ends is useless anyway."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(stopping, 5)  # type: ignore[arg-type]
+
+
+def _name(error: BaseException) -> str:
+    return str(error) or type(error).__name__

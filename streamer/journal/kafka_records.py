@@ -1,0 +1,99 @@
+"""How a journal is written to a compacted topic: keys and values of its records.
+
+| key | value |
+|---|---|
+| `life` | how time is cut, and which topic is read; fixed |
+| `period` | the current period as planned, and its key's fingerprint |
+| `step/N` | the decision of step N with where to read on; the last ones are kept |
+| `published` | the last step that is published |
+| `charges/N/I` | part I of the users that step N charged |
+| `snapshot` | which snapshot is whole, and how many parts it has |
+| `counters/N/I` | part I of the counters as they were after step N |
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.monitors.counters import Users
+from streamer.stream.periods import Period
+from streamer.stream.records import Hitter
+
+FORMAT = 1
+CHUNK_USERS = 50_000
+"""Half a megabyte a record: below what brokers take by default."""
+
+
+class LifeRecord(msgspec.Struct, frozen=True):
+    format: int
+    length_ms: int
+    epoch_ms: int
+    events_topic: str
+
+
+class PeriodRecord(msgspec.Struct, frozen=True):
+    period: Period
+    key: str
+
+
+class StepEntry(msgspec.Struct, frozen=True):
+    step: int
+    first: int
+    period: int
+    hitters: tuple[Hitter, ...]
+    offsets: dict[str, int]
+
+
+class PublishedRecord(msgspec.Struct, frozen=True):
+    step: int
+
+
+class SnapshotRecord(msgspec.Struct, frozen=True):
+    step: int
+    chunks: int
+
+
+encode = msgspec.json.Encoder().encode
+
+
+def chunks_of(users: Users) -> list[bytes]:
+    """The users that were charged, in parts with a checksum each."""
+    parts = [users[start : start + CHUNK_USERS] for start in range(0, len(users), CHUNK_USERS)]
+    return [_sealed(part.astype("<u8").tobytes()) for part in parts]
+
+
+def users_of(chunk: bytes) -> Users:
+    return np.frombuffer(_opened(chunk), dtype="<u8").astype(np.uint64)
+
+
+def counter_chunks(users: Users, charges: NDArray[np.uint16]) -> list[bytes]:
+    """All counters, in parts: first the users, then how often each was charged."""
+    return [
+        _sealed(
+            users[start : start + CHUNK_USERS].astype("<u8").tobytes()
+            + charges[start : start + CHUNK_USERS].astype("<u2").tobytes()
+        )
+        for start in range(0, len(users), CHUNK_USERS)
+    ]
+
+
+def counters_of(chunk: bytes) -> tuple[Users, NDArray[np.uint16]]:
+    content = _opened(chunk)
+    number = len(content) // 10
+    users = np.frombuffer(content, dtype="<u8", count=number)
+    charges = np.frombuffer(content, dtype="<u2", offset=8 * number)
+    return users.astype(np.uint64), charges.astype(np.uint16)
+
+
+def _sealed(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(4, "little") + content
+
+
+def _opened(chunk: bytes) -> bytes:
+    if zlib.crc32(chunk[4:]) != int.from_bytes(chunk[:4], "little"):
+        raise ValueError("a checksum is wrong")
+    return chunk[4:]

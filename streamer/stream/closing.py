@@ -1,0 +1,62 @@
+"""When a step may close: when no partition can hold anything more for it.
+
+A partition is past a moment when a record that arrived then or later was read from it,
+or when it was found drained: its end was asked for after that moment, and read up to it.
+So an idle partition never stalls the stream, and a backlog is never cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streamer.stream.timing import StepTiming
+
+
+class Frontier:
+    """How far each partition is read, in time of arrival."""
+
+    def __init__(self, timing: StepTiming, skew_ms: int) -> None:
+        """`skew_ms`: how far the broker's clock may be behind ours."""
+        self._timing = timing
+        self._skew_ms = skew_ms
+        self._passed: dict[str, int | None] = {}
+
+    def watch(self, partitions: Iterable[str]) -> None:
+        """These partitions exist: nothing closes before all of them allow it."""
+        for partition in partitions:
+            self._passed.setdefault(partition, None)
+
+    def read(self, partition: str, arrival: int) -> None:
+        """A record with this arrival was read."""
+        self._pass(partition, arrival)
+
+    def drained(self, partition: str, asked_at: int) -> None:
+        """The partition was read up to the end that was asked for at this moment."""
+        self._pass(partition, asked_at - self._skew_ms)
+
+    def closable(self) -> int | None:
+        """The last step that may close."""
+        passed = list(self._passed.values())
+        known = [moment for moment in passed if moment is not None]
+        if not known or len(known) < len(passed):
+            return None
+        return self._timing.last_over(min(known))
+
+    def ahead(self) -> list[str]:
+        """Partitions that are read further than the one that holds everything up."""
+        behind = min((moment for moment in self._passed.values() if moment is not None), default=0)
+        return [name for name, moment in self._passed.items() if (moment or 0) > behind]
+
+    def due(self, now: int) -> int:
+        """The last step that is over by our clock, if nothing holds it up."""
+        return self._timing.last_over(now - self._skew_ms)
+
+    def until_next(self, now: int) -> int:
+        """Milliseconds until the next step is over by our clock; at least one."""
+        timing = self._timing
+        over = timing.end(self.due(now) + 1) + timing.lateness_ms + self._skew_ms
+        return max(1, over - now)
+
+    def _pass(self, partition: str, moment: int) -> None:
+        passed = self._passed.get(partition)
+        self._passed[partition] = moment if passed is None else max(passed, moment)

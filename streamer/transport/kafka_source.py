@@ -1,0 +1,146 @@
+"""Events from a Kafka topic: all of its partitions, from offsets that the journal knows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from streamer.broker.connection import Connection
+from streamer.broker.topics import TopicAdmin
+from streamer.stream.intake import Batch
+
+_log = logging.getLogger(__name__)
+
+
+class KafkaSource:
+    """One consumer of all partitions, assigned by hand: there is one owner.
+
+    The group's committed offsets are for tools that show lag; nothing depends on them.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        admin: TopicAdmin,
+        topic: str,
+        group: str,
+        most_records: int = 5_000,
+    ) -> None:
+        self._connection = connection
+        self._admin = admin
+        self._topic = topic
+        self._group = group
+        self._most_records = most_records
+        self._consumer: AIOKafkaConsumer | None = None
+        self._positions: dict[int, int] = {}
+
+    @property
+    def partitions(self) -> list[str]:
+        return [str(number) for number in sorted(self._positions)]
+
+    async def start(self, offsets: Mapping[str, int]) -> None:
+        """Read on at these offsets; a partition without one from its beginning."""
+        self._positions = {int(name): offset for name, offset in offsets.items()}
+        await self._open()
+
+    async def stop(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(consumer.stop(), 10)
+
+    async def restart(self) -> None:
+        """A new consumer where this one is: consumers have been seen to stop silently."""
+        await self.stop()
+        await self._open()
+
+    async def poll(self, timeout_ms: int) -> list[Batch]:
+        """What has arrived; waits up to the timeout for something."""
+        found = await self._running().getmany(timeout_ms=timeout_ms, max_records=self._most_records)
+        batches = []
+        for partition, records in found.items():
+            self._positions[partition.partition] = records[-1].offset + 1
+            batches.append(
+                Batch(
+                    str(partition.partition),
+                    np.array([record.offset for record in records]),
+                    [record.value for record in records],
+                    np.array([record.timestamp for record in records]),
+                )
+            )
+        return batches
+
+    async def ends(self) -> dict[str, int]:
+        """Where each partition ends now, as far as its transactions are decided."""
+        offsets = await self._running().end_offsets(self._assigned())
+        return {str(partition.partition): end for partition, end in offsets.items()}
+
+    async def positions(self) -> dict[str, int]:
+        """How far each partition is read: also over marks that are no records."""
+        consumer = self._running()
+        return {str(p.partition): await consumer.position(p) for p in self._assigned()}
+
+    async def find_new_partitions(self) -> list[str]:
+        """Take up partitions that were added to the topic."""
+        new = sorted(await self._admin.partitions(self._topic) - set(self._positions))
+        if new:
+            await self.restart()
+        return [str(number) for number in new]
+
+    def pause(self, partitions: list[str]) -> None:
+        """Leave these alone for now, and go on with all others."""
+        consumer = self._running()
+        chosen = {TopicPartition(self._topic, int(name)) for name in partitions}
+        if consumer.paused() != chosen:
+            consumer.resume(*(consumer.paused() - chosen))
+            consumer.pause(*chosen)
+
+    async def commit(self) -> None:
+        """For lag tools only: a failure is of no consequence."""
+        consumer = self._running()
+        offsets = {TopicPartition(self._topic, n): o for n, o in self._positions.items() if o}
+        with contextlib.suppress(KafkaError):
+            await consumer.commit(offsets)
+
+    async def _open(self) -> None:
+        consumer = AIOKafkaConsumer(
+            **self._connection.options(),
+            group_id=self._group,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=self._most_records,
+            fetch_max_wait_ms=100,
+            max_partition_fetch_bytes=1 << 20,
+        )
+        await consumer.start()
+        self._consumer = consumer
+        numbers = sorted(await self._admin.partitions(self._topic))
+        for number in numbers:
+            self._positions.setdefault(number, 0)
+        partitions = [TopicPartition(self._topic, number) for number in numbers]
+        consumer.assign(partitions)
+        begins = await consumer.beginning_offsets(partitions)
+        for partition in partitions:
+            wanted = self._positions[partition.partition]
+            if 0 < wanted < begins[partition]:
+                _log.warning(
+                    "partition %d was to be read on at offset %d, but begins at %d: the topic's "
+                    "retention is too short, events are lost",
+                    *(partition.partition, wanted, begins[partition]),
+                )
+            consumer.seek(partition, max(wanted, begins[partition]))
+
+    def _assigned(self) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, number) for number in sorted(self._positions)]
+
+    def _running(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            raise KafkaError("the consumer is stopped")
+        return self._consumer
