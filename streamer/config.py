@@ -20,6 +20,7 @@ from pydantic_settings import (
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
+from pydantic_settings import SettingsError as UnreadableEnvironment
 
 from streamer.errors import SettingsError
 from streamer.privacy.terms import Method, Neighbours
@@ -161,6 +162,8 @@ def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Se
         return FromEverywhere(**given)  # type: ignore[arg-type]
     except ValidationError as error:
         raise SettingsError([_sentence(dict(detail)) for detail in error.errors()]) from None
+    except UnreadableEnvironment as error:
+        raise SettingsError([f"the environment cannot be read: {error}"]) from None
 
 
 def _check_environment() -> None:
@@ -186,14 +189,22 @@ def _read(file: Path | None) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError([f"config is {file}: {error.strerror}"]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise SettingsError([f"config is {file}: it is not YAML ({reason})"]) from None
+    except yaml.MarkedYAMLError as error:
+        # Without the text around it, which may hold a secret.
+        where = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
+        raise SettingsError([f"config is {file}: it is not YAML{where}"]) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise SettingsError([f"config is {file}: it is not YAML"]) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise SettingsError(
             [f"config is {file}: it must hold sections such as stream: and privacy:"]
+        )
+    wrong = [name for name, section in content.items() if not isinstance(section, dict)]
+    if wrong:
+        raise SettingsError(
+            [f"config is {file}: {name} must be a section with settings" for name in wrong]
         )
     return content
 

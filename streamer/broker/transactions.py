@@ -204,6 +204,18 @@ async def read_committed(
             await _quietly(consumer.stop())
 
 
+async def ends_of(
+    connection: Connection, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where partitions end now, as far as their transactions are decided."""
+    consumer = AIOKafkaConsumer(**connection.options(), isolation_level="read_committed")
+    await consumer.start()
+    try:
+        return dict(await consumer.end_offsets(list(partitions)))
+    finally:
+        await _quietly(consumer.stop())
+
+
 async def _quietly(stopping: object) -> None:
     """An end that must not fail, nor take long: what it ends is useless anyway."""
     with contextlib.suppress(Exception):

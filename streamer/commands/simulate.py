@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing
-from datetime import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -17,10 +18,13 @@ import typer
 from streamer.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
+    from streamer.transport.event_lines import EventLines
     from streamer.transport.fleet import Fleet
     from streamer.transport.line_output import LineOutput
-    from streamer.transport.simulation import FleetStep
+    from streamer.transport.simulation import Events, FleetStep
 
+KAFKA = "kafka"
+USUAL_START = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL_OUTBREAKS = 3
 # Rendered at a time, so that the lines of a large step are never all in memory.
 _ROWS = 65_536
@@ -35,8 +39,21 @@ def simulate_command(
         int | None, typer.Option(help="Repeats a stream; random and printed if not given.")
     ] = None,
     output: Annotated[
-        str, typer.Option(help="Where the events go: a .jsonl or .jsonl.gz file, or - (stdout).")
+        str,
+        typer.Option(
+            help="Where the events go: a .jsonl or .jsonl.gz file, - (stdout), or kafka (the "
+            "events topic of the settings)."
+        ),
     ] = "-",
+    config: Annotated[
+        Path | None, typer.Option(help="A YAML file with settings, for kafka.")
+    ] = None,
+    paced: Annotated[
+        bool,
+        typer.Option(
+            "--paced", help="Begin now and send each record when it happens.", rich_help_panel=_TIME
+        ),
+    ] = False,
     truth: Annotated[
         str | None, typer.Option(help="A .jsonl or .jsonl.gz file for the true counts.")
     ] = None,
@@ -44,11 +61,13 @@ def simulate_command(
         int, typer.Option(help="Items with fewer users than this are left out of the truth.")
     ] = 10,
     start: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="RFC 3339; the step that contains it is the first.", rich_help_panel=_TIME
+            help="RFC 3339; the step that contains it is the first. [default: "
+            "2026-01-01T00:00:00Z, or now if --paced]",
+            rich_help_panel=_TIME,
         ),
-    ] = "2026-01-01T00:00:00Z",
+    ] = None,
     step_seconds: Annotated[
         float, typer.Option(help="Length of a step.", rich_help_panel=_TIME)
     ] = 60.0,
@@ -128,7 +147,7 @@ def simulate_command(
         users=users,
         steps=steps,
         seed=secrets.randbits(32) if seed is None else seed,
-        start=_moment(start),
+        start=_first_moment(start, paced),
         step_seconds=step_seconds,
         active=active,
         session=session,
@@ -148,13 +167,15 @@ def simulate_command(
     if seed is None:
         typer.echo(f"the same stream again: --seed {fleet.seed}", err=True)
     try:
-        typer.echo(_write(fleet, output, truth, floor), err=True)
+        typer.echo(asyncio.run(_write(fleet, output, truth, floor, paced, config)), err=True)
     except BrokenPipeError:
         # Whoever read has seen enough; Python would flush once more at its end, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _moment(start: str) -> datetime:
+def _first_moment(start: str | None, paced: bool) -> datetime:
+    if start is None:
+        return datetime.now(UTC) if paced else USUAL_START
     try:
         return datetime.fromisoformat(start)
     except ValueError:
@@ -165,7 +186,7 @@ def _moment(start: str) -> datetime:
 def _check_targets(output: str, truth: str | None) -> None:
     from streamer.transport.line_output import STANDARD_OUTPUT, check_file
 
-    if output != STANDARD_OUTPUT:
+    if output not in {STANDARD_OUTPUT, KAFKA}:
         check_file("output", output)
     if truth is not None:
         check_file("truth", truth)
@@ -173,7 +194,9 @@ def _check_targets(output: str, truth: str | None) -> None:
             raise OutputError(f"truth is {truth}: the events go there; name another file")
 
 
-def _write(fleet: Fleet, output: str, truth: str | None, floor: int) -> str:
+async def _write(
+    fleet: Fleet, output: str, truth: str | None, floor: int, paced: bool, config: Path | None
+) -> str:
     """Write everything; the sentence says how much it was."""
     from rich.progress import Progress
 
@@ -186,8 +209,8 @@ def _write(fleet: Fleet, output: str, truth: str | None, floor: int) -> str:
     lines = EventLines(fleet.catalogue())
     # A bar between the lines on one screen helps nobody.
     hidden = not notes.is_terminal or (output == STANDARD_OUTPUT and sys.stdout.isatty())
-    with ExitStack() as opened:
-        target = opened.enter_context(closing(LineOutput("output", output)))
+    async with AsyncExitStack() as opened:
+        target = await _open(output, lines, config, opened)
         happened: Iterable[FleetStep] = simulate(fleet)
         if truth is not None:
             truth_target = opened.enter_context(closing(LineOutput("truth", truth)))
@@ -196,9 +219,9 @@ def _write(fleet: Fleet, output: str, truth: str | None, floor: int) -> str:
             Progress(console=notes, transient=True, disable=hidden, redirect_stdout=False)
         )
         shown = bar.track(happened, total=fleet.steps, description="simulating")
-        for events in in_arrival_order(fleet, shown):
+        async for events in _in_time(in_arrival_order(fleet, shown), paced):
             for first in range(0, len(events), _ROWS):
-                target.write(lines.render(events.take(slice(first, first + _ROWS))))
+                await target(events.take(slice(first, first + _ROWS)))
             bad += events.bad
             good += len(events) - events.bad
     seconds = perf_counter() - began
@@ -206,6 +229,45 @@ def _write(fleet: Fleet, output: str, truth: str | None, floor: int) -> str:
         f"{good:,} events and {bad:,} bad records in {fleet.steps:,} steps; "
         f"{seconds:.1f} s, {good / seconds:,.0f} events/s"
     )
+
+
+async def _open(
+    output: str, lines: EventLines, config: Path | None, opened: AsyncExitStack
+) -> Callable[[Events], Awaitable[None]]:
+    """Something that writes records to the output, and is closed with `opened`."""
+    if output == KAFKA:
+        from streamer.config import load
+        from streamer.service.kafka_startup import connection_of
+        from streamer.transport.kafka_output import KafkaOutput
+
+        settings = load({}, config).kafka
+        connection = connection_of(settings)
+        if not await connection.check():
+            raise OutputError(f"output is kafka: no broker answers at {settings.bootstrap_servers}")
+        producer = KafkaOutput(connection, settings.events_topic, lines)
+        opened.push_async_callback(producer.close)
+        await producer.start()
+        return producer.write
+    from streamer.transport.line_output import LineOutput
+
+    file = opened.enter_context(closing(LineOutput("output", output)))
+
+    async def write(events: Events) -> None:
+        file.write(lines.render(events))
+
+    return write
+
+
+async def _in_time(batches: Iterable[Events], wanted: bool) -> AsyncIterator[Events]:
+    from streamer.service.line_run import wall_clock
+    from streamer.transport.pacing import paced
+
+    if wanted:
+        async for events in paced(batches, wall_clock, asyncio.sleep):
+            yield events
+    else:
+        for events in batches:
+            yield events
 
 
 def _noting_truth(

@@ -89,6 +89,8 @@ def attacks_on(plan: Plan, trials: int) -> list[Attack]:
         Attack("fixed question at the threshold", fixed_question, trials),
         Attack("question until the budget is spent", until_spent, trials),
         Attack("reading the estimates", reading_estimates, trials),
+        Attack("estimates before and after", before_and_after, trials),
+        Attack("estimates side by side", side_by_side, trials),
         Attack("an item that one user alone holds", lone_item, lone),
     ]
     if plan.guarantee.neighbours is Neighbours.REPLACE:
@@ -125,13 +127,41 @@ def reading_estimates(game: Game, world: int) -> Scores:
     """An item far above the threshold is reported with f̂ every time; add up its deviations."""
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
-    others = game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
+    others = _far_above(game)
     score = np.zeros(game.trials)
     for _ in range(min(game.rounds_left, 2 * game.plan.guarantee.contributions)):
         answers = game.step(users, users, everyone, others)
         # The log-likelihood ratio of Laplace noise: flat but between the two centres.
         score += np.clip(answers.estimates[: game.trials] - others - 0.5, -0.5, 0.5)
     return score
+
+
+def before_and_after(game: Game, world: int) -> Scores:
+    """By how much an unchanged item's estimate falls once the user is silent.
+
+    Finds noise that is drawn once and used again in later steps.
+    """
+    everyone = np.arange(game.trials)
+    users = everyone if world else everyone[:0]
+    rounds = min(game.rounds_left, game.plan.guarantee.contributions + 1)
+    estimates = [
+        game.step(users, users, everyone, _far_above(game)).estimates[: game.trials]
+        for _ in range(rounds)
+    ]
+    return (estimates[0] - estimates[-1]).astype(np.float64)
+
+
+def side_by_side(game: Game, world: int) -> Scores:
+    """By how much an item's estimate exceeds that of another one, which the user never holds.
+
+    Finds noise that several items share.
+    """
+    everyone = np.arange(game.trials)
+    users = everyone if world else everyone[:0]
+    both = np.arange(2 * game.trials)
+    estimates = game.step(users, users, both, _far_above(game)).estimates
+    mine, beside = estimates[: game.trials], estimates[game.trials : 2 * game.trials]
+    return (mine - beside).astype(np.float64)
 
 
 def lone_item(game: Game, world: int) -> Scores:
@@ -175,6 +205,11 @@ def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
 def _just_below(game: Game) -> int:
     """So many others that the one user makes the difference at the threshold."""
     return game.plan.threshold - 1
+
+
+def _far_above(game: Game) -> int:
+    """So many others that the item is reported nearly every time."""
+    return game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
 
 
 def _with_others(tally: Tally, asked: Trials, others: int) -> Tally:

@@ -22,6 +22,8 @@ def proven_epsilon(
     had no part in the choice, measures it. 0 where nothing is proven.
     """
     half = min(len(scores), len(others)) // 2
+    if half == 0:
+        return 0.0
     best, event = 0.0, None
     for sign in (1.0, -1.0):
         for swap in (False, True):

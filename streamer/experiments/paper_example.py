@@ -59,7 +59,7 @@ class PaperExample:
         return _largest_set(self.users, self.families[goal - 1].sets) if goal > 0 else 1
 
     def members(self, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
-        """For each step, in random order, the users who hold that step's item."""
+        """For each step, family by family, the users who hold that step's item."""
         return [
             np.sort(part)
             for family in self.families

@@ -8,7 +8,7 @@ it was. No step is decided twice, no published value changes, no charge is lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from streamer.monitors.counters import Users
 from streamer.stream.engine import EngineState
+from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry
 
 
@@ -33,9 +34,10 @@ class Restored:
     """The past, as a journal tells it."""
 
     state: EngineState
-    offsets: Mapping[str, int]
-    unpublished: Entry | None
-    """A decision that is durable and perhaps not published: publish it first."""
+    last: Entry
+    """The last decision, with where to read on. If it is behind what is published, it may
+    or may not have been published: it is published again, as it was decided."""
+    published: Published
     key: str
     """The fingerprint of the key that the pseudonyms of this period were made with."""
 
@@ -51,8 +53,8 @@ class Journal(Protocol):
         """Make a decision durable, all or nothing. JournalWriteError: the process must end."""
         ...
 
-    async def note_published(self, step: int) -> None:
-        """The decision of this step needs not be published again."""
+    async def note_published(self, published: Published) -> None:
+        """Nothing up to here needs to be published again. Also before the first append."""
         ...
 
     @property
@@ -72,9 +74,9 @@ class Journal(Protocol):
 
 
 class SnapshotRule:
-    """A snapshot is due when the charges since the last one take more room than it would.
+    """A snapshot is due when the charges since the last one take half as much room as it.
 
-    So a journal is never larger than about twice its counters.
+    So a journal is never larger than about one and a half times its counters.
     """
 
     CHARGE_BYTES, COUNTER_BYTES = 8, 10
@@ -87,7 +89,7 @@ class SnapshotRule:
     @property
     def due(self) -> bool:
         counters = self.COUNTER_BYTES * self._users
-        return self.CHARGE_BYTES * self._charges > counters + self.LEAST_BYTES
+        return self.CHARGE_BYTES * self._charges > counters / 2 + self.LEAST_BYTES
 
     def charged(self, users: int) -> None:
         """So many charges were appended."""

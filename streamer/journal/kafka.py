@@ -33,6 +33,7 @@ from streamer.journal.kafka_records import (
 from streamer.monitors.counters import Counters, Users
 from streamer.stream.engine import EngineState
 from streamer.stream.periods import Period
+from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry
 
 HISTORY = 20_000
@@ -58,6 +59,7 @@ class KafkaJournal:
         self._key = key
         self._rule = SnapshotRule()
         self._is_new = True
+        self._first_note = -1
         self._steps: dict[int, StepEntry] = {}
         self._periods: dict[int, PeriodRecord] = {}
         self._budget_keys: set[str] = set()
@@ -80,6 +82,7 @@ class KafkaJournal:
         messages = [self._message(f"step/{decided.step}", encode(step))]
         if self._is_new:
             messages.append(self._message("life", encode(self._life)))
+            messages.append(self.note_of(self._first_note))
         forgotten: set[str] = set()
         if decided.period.number not in self._periods:
             # A new period: it is pinned as it was planned, and all budgets start again.
@@ -108,8 +111,13 @@ class KafkaJournal:
         """The note that a step is published: part of the transaction that publishes it."""
         return self._message("published", encode(PublishedRecord(step)))
 
-    async def note_published(self, step: int) -> None:
-        """Nothing to do: the note was written with what it is about."""
+    async def note_published(self, published: Published) -> None:
+        """Nothing to do: the note is written with what it is about.
+
+        Only the one before the first append is kept, to be written with that.
+        """
+        if self._is_new:
+            self._first_note = published.step
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
         step = max(self._steps)
@@ -172,23 +180,22 @@ class KafkaJournal:
         current = self._periods[last.period]
         counters = self._counters(current.period, state)
         users, charges = counters.snapshot()
-        reach = last.step - current.period.terms.refresh_steps
-        reported = {
-            hitter.item: step
-            for step in sorted(self._steps)
-            if step > reach
-            for hitter in self._steps[step].hitters
-        }
-        published = -1
-        if "published" in state:
-            published = msgspec.json.decode(state["published"], type=PublishedRecord).step
-        entry = Entry(self._decided(last), last.offsets)
+        published = msgspec.json.decode(state["published"], type=PublishedRecord).step
         return Restored(
-            EngineState(last.step, current.period, users, charges, reported),
-            last.offsets,
-            entry if published < last.step else None,
+            EngineState(last.step, current.period, users, charges, self._resting(last.step)),
+            Entry(self._decided(last), last.offsets),
+            Published(published),
             current.key,
         )
+
+    def _resting(self, closed: int) -> dict[str, int]:
+        """Items that rest, and the step in which each is asked about again."""
+        resting: dict[str, int] = {}
+        for step, entry in sorted(self._steps.items()):
+            wakes = step + self._periods[entry.period].period.terms.refresh_steps
+            if wakes > closed + 1:
+                resting.update({hitter.item: wakes for hitter in entry.hitters})
+        return resting
 
     def _counters(self, period: Period, state: dict[str, bytes]) -> Counters:
         """The last snapshot and all charges since."""

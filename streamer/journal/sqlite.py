@@ -1,14 +1,17 @@
-"""The embedded journal: one SQLite file in a directory, kept by one process."""
+"""The embedded journal: one SQLite file in a directory, kept by one process.
+
+The rollback journal mode keeps everything that is committed in the one file. A lost or
+cut file beside it (as a write-ahead log would be) could roll the journal back without a
+trace, and budgets with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sqlite3
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,64 +19,46 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.errors import JournalWriteError, UnusableJournalError
+from streamer.errors import JournalWriteError, StreamerError, UnusableJournalError
 from streamer.journal.base import Life, Restored, SnapshotRule
+from streamer.journal.directory import sync_directory
+from streamer.journal.sqlite_tables import APPLICATION, FORMAT, SCHEMA, Tables
 from streamer.monitors.counters import Counters, Users
 from streamer.stream.engine import EngineState
-from streamer.stream.periods import Period
-from streamer.stream.records import Decided, Entry, Hitter
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry
 
-FORMAT = 1
-APPLICATION = 0x5354524D  # "STRM": tells our database from a foreign one
-FILE, LOCK = "journal.sqlite", "lock"
 HISTORY = 20_000
 """How many decisions are kept to be looked at."""
 _PRUNE_EVERY = 256
-_CHUNK = 1 << 20
-
-_SCHEMA = """
-CREATE TABLE life (length_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL);
-CREATE TABLE periods (
-    number INTEGER PRIMARY KEY, period TEXT NOT NULL, key TEXT NOT NULL);
-CREATE TABLE steps (
-    step INTEGER PRIMARY KEY, first INTEGER NOT NULL, period INTEGER NOT NULL,
-    hitters TEXT NOT NULL, offsets TEXT NOT NULL, outputs TEXT NOT NULL,
-    published INTEGER NOT NULL);
-CREATE TABLE charges (step INTEGER PRIMARY KEY, users BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE counters (
-    chunk INTEGER PRIMARY KEY, users BLOB NOT NULL, charges BLOB NOT NULL, crc INTEGER NOT NULL);
-"""
 Result = TypeVar("Result")
 
 
 class SqliteJournal:
-    """Decisions in `steps`, who was charged by each in `charges`, snapshots in `counters`.
+    """Implements `Journal`. Every public method is one transaction, durable when it returns.
 
-    Every public method is one transaction, durable when it returns (synchronous=FULL).
     SQLite works in a thread, so that the event loop goes on.
     """
 
-    def __init__(self, directory: Path | None, life: Life, key: str) -> None:
-        """`directory` None: a journal in memory, for a run that keeps nothing."""
-        self._where = "the journal in memory" if directory is None else f"the journal {directory}"
-        self._life = life
+    def __init__(self, path: Path | None, life: Life, key: str) -> None:
+        """`path` None: a journal in memory, for a run that keeps nothing."""
+        self._where = "the journal in memory" if path is None else f"the journal {path.parent}"
         self._key = key
         self._rule = SnapshotRule()
         self._appended = 0
-        self._lock: int | None = None
-        if directory is not None:
-            self._lock = _lock(directory)
+        if path is not None and not path.exists():
+            _create(path, life)
+        with refusal(self._where):
+            self._database = _connect(path)
         try:
-            with self._refusal():
-                self._database = _connect(directory)
-                new = self._check()
-                self._database.execute("PRAGMA journal_mode = WAL")
-                self._database.execute("PRAGMA synchronous = FULL")
-                if new:
-                    self._create()
+            with refusal(self._where):
+                if path is None:
+                    _fill(self._database, life)
+                check_database(self._database, self._where, life)
         except BaseException:
-            self._release()
+            self._database.close()
             raise
+        self._tables = Tables(self._database)
 
     @property
     def snapshot_due(self) -> bool:
@@ -83,260 +68,204 @@ class SqliteJournal:
         return await asyncio.to_thread(self._refusing, self._restore)
 
     async def append(self, entry: Entry) -> None:
-        await asyncio.to_thread(self._writing, self._append, entry)
+        said = "nothing of this step was published"
+        await asyncio.to_thread(self._writing, said, self._append, entry)
 
-    async def note_published(self, step: int) -> None:
-        await asyncio.to_thread(self._writing, self._note_published, step)
+    async def note_published(self, published: Published) -> None:
+        said = f"step {published.step} is published"
+        await asyncio.to_thread(self._writing, said, self._tables.put_published, published)
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        await asyncio.to_thread(self._writing, self._snapshot, users, charges)
+        said = "all that was decided is published"
+        await asyncio.to_thread(self._writing, said, self._snapshot, users, charges)
+        await asyncio.to_thread(self._database.execute, "PRAGMA incremental_vacuum")
 
     async def history(self, steps: int) -> Sequence[Decided]:
         return await asyncio.to_thread(self._refusing, self._history, steps)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._release)
+        await asyncio.to_thread(self._database.close)
 
     def _append(self, entry: Entry) -> None:
-        decided = entry.decided
-        period = decided.period
-        execute = self._database.execute
-        known = execute("SELECT key FROM periods WHERE number = ?", (period.number,)).fetchone()
+        period = entry.decided.period
+        known = self._tables.period(period.number)
         if known is None:
             # A new period: it is pinned as it was planned, and all budgets start again.
-            row = (period.number, _json(period), self._key)
-            execute("INSERT INTO periods VALUES (?, ?, ?)", row)
-            execute("DELETE FROM charges")
-            execute("DELETE FROM counters")
+            self._tables.forget_budgets()
             self._rule.forget()
-        elif known[0] != self._key:
+        if known is None or known[1] != self._key:
             # Another key is let in only while nobody is charged.
-            execute("UPDATE periods SET key = ? WHERE number = ?", (self._key, period.number))
-        execute(
-            "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, 0)",
-            (
-                *(decided.step, decided.first, period.number, _json(decided.hitters)),
-                *(_json(dict(entry.offsets)), _json(dict(entry.outputs))),
-            ),
-        )
-        if len(decided.charged):
-            users = decided.charged.astype("<u8").tobytes()
-            execute("INSERT INTO charges VALUES (?, ?, ?)", (decided.step, users, _crc(users)))
-            self._rule.charged(len(decided.charged))
+            self._tables.put_period(period, self._key)
+        self._tables.put_step(entry)
+        self._rule.charged(len(entry.decided.charged))
         self._appended += 1
         if self._appended % _PRUNE_EVERY == 0:
             self._prune()
 
-    def _note_published(self, step: int) -> None:
-        self._database.execute("UPDATE steps SET published = 1 WHERE step = ?", (step,))
-
     def _snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        execute = self._database.execute
-        execute("DELETE FROM counters")
-        for chunk, start in enumerate(range(0, len(users), _CHUNK)):
-            who = users[start : start + _CHUNK].astype("<u8").tobytes()
-            often = charges[start : start + _CHUNK].astype("<u2").tobytes()
-            row = (chunk, who, often, _crc(who, often))
-            execute("INSERT INTO counters VALUES (?, ?, ?, ?)", row)
-        execute("DELETE FROM charges")
+        [(last, _)] = self._tables.entries(after=-1, most=1)
+        self._tables.put_snapshot(last.decided.step, users, charges)
         self._rule.taken(len(users))
 
     def _prune(self) -> None:
-        """Keep the last decisions, and the periods that they belong to."""
-        execute = self._database.execute
-        execute(
-            "DELETE FROM steps WHERE step <= "
-            "(SELECT step FROM steps ORDER BY step DESC LIMIT 1 OFFSET ?)",
-            (HISTORY,),
-        )
-        execute("DELETE FROM periods WHERE number < (SELECT min(period) FROM steps)")
+        """Keep the last decisions, and those that a restart still needs."""
+        entries = [entry for entry, _ in self._tables.entries(after=-1, most=HISTORY)]
+        needed = [entries[-1].decided.step, *self._tables.charges()]
+        self._tables.forget_steps_before(min([*needed, entries[0].decided.step - _reach(entries)]))
 
     def _restore(self) -> Restored | None:
-        execute = self._database.execute
-        last = execute(
-            "SELECT step, first, period, hitters, offsets, outputs, published FROM steps "
-            "ORDER BY step DESC LIMIT 1"
-        ).fetchone()
-        if last is None:
+        newest = self._tables.entries(after=-1, most=1)
+        if not newest:
             return None
-        step, first, number, hitters, offsets, outputs, published = last
-        period, key = self._period(number)
-        counters = self._counters(period)
+        last = newest[0][0]
+        step, period = last.decided.step, last.decided.period
+        found = self._tables.period(period.number)
+        key = found[1] if found else ""
+        counters = self._counters(last)
         users, charges = counters.snapshot()
-        reach = (step - period.terms.refresh_steps,)
-        reported = {
-            hitter.item: reported_step
-            for reported_step, told in execute(
-                "SELECT step, hitters FROM steps WHERE step > ? ORDER BY step", reach
-            )
-            for hitter in _hitters(told)
-        }
-        state = EngineState(step, period, users, charges, reported)
-        decided = Decided(step, first, period, _hitters(hitters))
-        entry = Entry(decided, _offsets(offsets), _offsets(outputs))
-        return Restored(state, entry.offsets, None if published else entry, key)
+        state = EngineState(step, period, users, charges, self._resting(step))
+        with self._transaction():
+            self._prune()
+        return Restored(state, last, self._tables.published(), key)
 
-    def _counters(self, period: Period) -> Counters:
-        """The last snapshot and all charges since."""
-        execute = self._database.execute
+    def _resting(self, closed: int) -> dict[str, int]:
+        """Items that rest, and the step in which each is asked about again."""
+        resting: dict[str, int] = {}
+        for entry, _ in reversed(self._tables.entries(after=-1, most=HISTORY)):
+            wakes = entry.decided.step + entry.decided.period.terms.refresh_steps
+            if wakes > closed + 1:
+                resting.update({hitter.item: wakes for hitter in entry.decided.hitters})
+        return resting
+
+    def _counters(self, last: Entry) -> Counters:
+        """The last snapshot and all charges since, complete."""
+        period = last.decided.period
         counters = Counters(period.terms.contributions)
-        who, often = [], []
-        for users, charges, crc in execute(
-            "SELECT users, charges, crc FROM counters ORDER BY chunk"
-        ):
-            self._verify(crc, users, charges)
-            who.append(np.frombuffer(users, dtype="<u8"))
-            often.append(np.frombuffer(charges, dtype="<u2"))
-        if who:
-            counters.restore(
-                np.concatenate(who).astype(np.uint64), np.concatenate(often).astype(np.uint16)
-            )
+        taken = self._tables.snapshot(counters)
         self._rule.taken(counters.charged)
-        since = []
-        for users, crc in execute("SELECT users, crc FROM charges ORDER BY step"):
-            self._verify(crc, users)
-            since.append(np.frombuffer(users, dtype="<u8"))
+        since = self._tables.charges()
+        begin = period.first - 1 if taken is None else taken
+        for entry, charged in self._tables.entries(after=begin, most=1 << 62):
+            here = since.get(entry.decided.step)
+            if (0 if here is None else len(here)) != charged:
+                raise ValueError(f"charges of step {entry.decided.step} are missing")
         if since:
-            users, times = np.unique(np.concatenate(since), return_counts=True)
-            counters.charge(users.astype(np.uint64), times.astype(np.uint16))
+            users, times = np.unique(np.concatenate(list(since.values())), return_counts=True)
+            counters.charge(users, times.astype(np.uint16))
             self._rule.charged(int(times.sum()))
         return counters
 
-    def _period(self, number: int) -> tuple[Period, str]:
-        period, key = self._database.execute(
-            "SELECT period, key FROM periods WHERE number = ?", (number,)
-        ).fetchone()
-        return msgspec.json.decode(period, type=Period), key
-
     def _history(self, steps: int) -> list[Decided]:
-        rows = self._database.execute(
-            "SELECT step, first, period, hitters FROM steps ORDER BY step DESC LIMIT ?", (steps,)
-        ).fetchall()
-        periods = {number: self._period(number)[0] for number in {row[2] for row in rows}}
-        return [
-            Decided(step, first, periods[number], _hitters(hitters))
-            for step, first, number, hitters in reversed(rows)
-        ]
+        return [entry.decided for entry, _ in reversed(self._tables.entries(-1, steps))]
 
-    def _check(self) -> bool:
-        """Whether the database is new. One that cannot be used is refused unchanged."""
-        execute = self._database.execute
-        version = execute("PRAGMA user_version").fetchone()[0]
-        application = execute("PRAGMA application_id").fetchone()[0]
-        empty = execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if empty and version == 0:
-            return True
-        if application != APPLICATION:
-            raise UnusableJournalError(
-                f"{self._where} is not one of streamer's: name another directory"
-            )
-        if version != FORMAT:
-            raise UnusableJournalError(
-                f"{self._where} has format {version}, this program knows {FORMAT}: "
-                "use the version of streamer that it was made with, or a newer one"
-            )
-        if execute("PRAGMA quick_check").fetchone()[0] != "ok":
-            raise sqlite3.DatabaseError("quick_check failed")
-        length_ms, epoch_ms = execute("SELECT length_ms, epoch_ms FROM life").fetchone()
-        for setting, kept, wanted in (
-            ("step_seconds", length_ms, self._life.length_ms),
-            ("epoch", epoch_ms, self._life.epoch_ms),
-        ):
-            if kept != wanted:
-                raise UnusableJournalError(
-                    f"{self._where} was made with {setting} {kept / 1000:g} s, not "
-                    f"{wanted / 1000:g} s: it is fixed for a journal's life; use that, or "
-                    "another directory"
-                )
-        return False
-
-    def _create(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-        for statement in _SCHEMA.split(";"):
-            self._database.execute(statement)
-        life = (self._life.length_ms, self._life.epoch_ms)
-        self._database.execute("INSERT INTO life VALUES (?, ?)", life)
-        self._database.execute(f"PRAGMA application_id = {APPLICATION}")
-        self._database.execute(f"PRAGMA user_version = {FORMAT}")
-        self._database.execute("COMMIT")
-
-    def _writing(self, work: Callable[..., None], *arguments: Any) -> None:
+    def _writing(self, said: str, work: Callable[..., None], *arguments: Any) -> None:
         """One transaction, or JournalWriteError and nothing."""
         try:
-            self._database.execute("BEGIN IMMEDIATE")
-            work(*arguments)
-            self._database.execute("COMMIT")
+            with self._transaction():
+                work(*arguments)
         except (sqlite3.Error, OSError) as error:
             raise JournalWriteError(
-                f"{self._where} could not be written ({error}): nothing of this step was "
-                "published; mend that and start again, it goes on where it was"
+                f"{self._where} could not be written ({error}): {said}; mend that and start "
+                "again, it goes on where it was"
             ) from None
-
-    def _refusing(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        with self._refusal():
-            return work(*arguments)
 
     @contextmanager
-    def _refusal(self) -> Iterator[None]:
-        """Whatever cannot be read is damage, and damage is never repaired by forgetting."""
-        try:
-            yield
-        except (sqlite3.Error, msgspec.MsgspecError, TypeError, ValueError) as error:
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        yield
+        self._database.execute("COMMIT")
+
+    def _refusing(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        with refusal(self._where):
+            return work(*arguments)
+
+
+def peek(path: Path) -> None:
+    """Refuse a file that is no usable journal, without touching it or its directory."""
+    where = f"the journal {path.parent}"
+    with (
+        refusal(where),
+        closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True)) as it,
+    ):
+        check_database(it, where, None)
+
+
+@contextmanager
+def refusal(where: str) -> Iterator[None]:
+    """Whatever cannot be read is damage, and damage is never repaired by forgetting."""
+    try:
+        yield
+    except UnusableJournalError:
+        raise
+    except (sqlite3.Error, msgspec.MsgspecError, StreamerError, TypeError, ValueError) as error:
+        raise UnusableJournalError(
+            f"{where} cannot be read ({error}): restore it from a backup; it is left as it is, "
+            "because starting anew would spend the users' budgets twice"
+        ) from None
+
+
+def check_database(database: sqlite3.Connection, where: str, life: Life | None) -> None:
+    """Refuse, unchanged, a database that cannot be used as it is."""
+    application = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION:
+        empty = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+        if empty:
+            raise ValueError("it is empty")
+        raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
+    if version != FORMAT:
+        raise UnusableJournalError(
+            f"{where} has format {version}, this program knows {FORMAT}: use the version of "
+            "streamer that it was made with, or a newer one"
+        )
+    if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        raise ValueError("its pages do not fit together")
+    length_ms, epoch_ms = Tables(database).life()
+    if life is not None:
+        _check_life(where, {"step_seconds": length_ms, "epoch": epoch_ms}, life)
+
+
+def _check_life(where: str, kept: Mapping[str, int], life: Life) -> None:
+    wanted = {"step_seconds": life.length_ms, "epoch": life.epoch_ms}
+    for setting, milliseconds in kept.items():
+        if milliseconds != wanted[setting]:
             raise UnusableJournalError(
-                f"{self._where} cannot be read ({error}): restore it from a backup; it is left "
-                "as it is, because starting anew would spend the users' budgets twice"
-            ) from None
-
-    def _verify(self, crc: int, *blobs: bytes) -> None:
-        if _crc(*blobs) != crc:
-            raise ValueError("a checksum is wrong")
-
-    def _release(self) -> None:
-        database = getattr(self, "_database", None)
-        if database is not None:
-            database.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+                f"{where} was made with {setting} {milliseconds / 1000:g} s, not "
+                f"{wanted[setting] / 1000:g} s: it is fixed for a journal's life; use that, or "
+                "another directory"
+            )
 
 
-def _connect(directory: Path | None) -> sqlite3.Connection:
-    name = ":memory:" if directory is None else str(directory / FILE)
-    return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+def _connect(path: Path | None) -> sqlite3.Connection:
+    name = ":memory:" if path is None else f"file:{path.absolute()}?mode=rw"
+    database = sqlite3.connect(
+        name, uri=path is not None, isolation_level=None, check_same_thread=False
+    )
+    database.execute("PRAGMA journal_mode = TRUNCATE")
+    database.execute("PRAGMA synchronous = FULL")
+    return database
 
 
-def _lock(directory: Path) -> int:
-    """Held until the process ends, however it ends."""
+def _create(path: Path, life: Life) -> None:
+    """Complete under another name first: a journal that is there is never half made."""
+    scratch = path.with_suffix(".new")
+    scratch.unlink(missing_ok=True)
     try:
-        handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UnusableJournalError(
-            f"the journal {directory} cannot be opened: {error.strerror}"
-        ) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise UnusableJournalError(
-            f"the journal {directory} is in use by another process: end that one first"
-        ) from None
-    return handle
+        with closing(sqlite3.connect(scratch, isolation_level=None)) as database:
+            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            database.execute("PRAGMA synchronous = FULL")
+            _fill(database, life)
+        os.rename(scratch, path)
+        sync_directory(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        raise UnusableJournalError(f"the journal {path} cannot be made: {error}") from None
 
 
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+def _fill(database: sqlite3.Connection, life: Life) -> None:
+    database.executescript(SCHEMA)
+    Tables(database).put_life(life.length_ms, life.epoch_ms)
 
 
-def _hitters(text: str) -> tuple[Hitter, ...]:
-    return msgspec.json.decode(text, type=tuple[Hitter, ...])
-
-
-def _offsets(text: str) -> dict[str, int]:
-    return msgspec.json.decode(text, type=dict[str, int])
-
-
-def _crc(*blobs: bytes) -> int:
-    total = 0
-    for blob in blobs:
-        total = zlib.crc32(blob, total)
-    return total
+def _reach(entries: Sequence[Entry]) -> int:
+    """How many steps back a restart must see because items may rest."""
+    return max(entry.decided.period.terms.refresh_steps for entry in entries)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from streamer.errors import MonitorError
-from streamer.privacy.guarantee import check_positive
+import math
+
+from streamer.errors import MonitorError, SettingError
+from streamer.privacy.guarantee import check_positive, check_whole
 from streamer.privacy.noise import DiscreteLaplace
 from streamer.privacy.randomness import RandomBytes, secure_bytes
+
+MOST_UNITS = 1 << 32
 
 
 class AboveThreshold:
@@ -26,10 +30,13 @@ class AboveThreshold:
         random_bytes: RandomBytes = secure_bytes,
     ) -> None:
         check_positive("epsilon", epsilon)
+        check_whole("resolution", resolution, 1, MOST_UNITS)
+        if not math.isfinite(threshold):
+            raise SettingError("threshold", threshold, "it must be a number")
         self._resolution = resolution
         self._noise = DiscreteLaplace(4 / epsilon * resolution, random_bytes)
         shift = DiscreteLaplace(2 / epsilon * resolution, random_bytes).draw(1)
-        self._noisy_threshold = round(threshold * resolution) + int(shift[0])
+        self._noisy_threshold = math.ceil(threshold * resolution) + int(shift[0])
         self._halted = False
 
     @property
@@ -40,6 +47,10 @@ class AboveThreshold:
         """Whether the query's value is (noisily) at the threshold or above."""
         if self._halted:
             raise MonitorError("AboveThreshold has answered ⊤ and must not be asked again")
-        noisy = round(value * self._resolution) + int(self._noise.draw(1)[0])
+        units = round(value * self._resolution)
+        if units != value * self._resolution:
+            # Rounding could make a change of 1 in the query a change of 2.
+            raise MonitorError(f"{value} is not a multiple of 1/{self._resolution}")
+        noisy = units + int(self._noise.draw(1)[0])
         self._halted = noisy >= self._noisy_threshold
         return self._halted

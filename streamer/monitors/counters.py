@@ -24,12 +24,12 @@ class Counters:
 
     def restore(self, users: Users, charges: NDArray[np.uint16]) -> None:
         """Take up counters that were kept: users in rising order and their charges."""
-        self._users, self._charges = users, charges
+        self._users, self._charges = users.copy(), charges.copy()
         self._exhausted = users[charges >= self._limit]
 
     def snapshot(self) -> tuple[Users, NDArray[np.uint16]]:
-        """The users who were charged, in rising order, and how often each."""
-        return self._users, self._charges
+        """The users who were charged, in rising order, and how often each, as of now."""
+        return self._users, self._charges.copy()
 
     @property
     def charged(self) -> int:

@@ -56,6 +56,7 @@ class HeavyHitterMonitor:
         self._decider = decider or Decider(plan)
         self._refresh: Refresh[int] = Refresh(refresh)
         self._step: int | None = None
+        self._is_open = False
 
     def observe(self, step: int, users: Users, items: Items) -> Decision:
         """One whole step: users, in any order, and the one item that each of them holds."""
@@ -75,6 +76,7 @@ class HeavyHitterMonitor:
         if self._step is not None and step // period != self._step // period:
             self.counters.clear()
         self._step = step
+        self._is_open = True
 
     def count(self, users: Users, items: Items) -> Tally:
         """The active holders of each item; users in rising order, each once.
@@ -83,11 +85,14 @@ class HeavyHitterMonitor:
         """
         if not np.all(users[1:] > users[:-1]):
             raise MonitorError("the users of a step must come in rising order, each once")
+        workload = self.plan.workload
+        if workload.domain is Domain.DECLARED and items.max(initial=0) >= workload.items:
+            raise MonitorError(f"item {items.max()} is not in the declared domain")
         return count_holders(items[self.counters.active(users)])
 
     def decide(self, tally: Tally) -> Decision:
         """Which items are reported in the open step."""
-        step = self._open_step()
+        step = self._take_open_step()
         decision = self._decider.decide(tally, self._refresh.resting(step))
         self._refresh.note(step, decision.items.tolist())
         return decision
@@ -98,9 +103,11 @@ class HeavyHitterMonitor:
         self.counters.charge(holders)
         return holders
 
-    def _open_step(self) -> int:
-        if self._step is None:
-            raise MonitorError("no step was begun")
+    def _take_open_step(self) -> int:
+        """The step that was begun; it can be decided once."""
+        if self._step is None or not self._is_open:
+            raise MonitorError("begin a step first: no step is decided twice")
+        self._is_open = False
         return self._step
 
 
@@ -140,7 +147,9 @@ class Decider:
         binomial, and which ones they are is uniform. Given that it passes, Z - t is
         geometric, whatever v̄ was, because t is not below the cap of v̄.
         """
-        resting_unheld = np.setdiff1d(np.fromiter(resting, dtype=np.int64), tally.items)
+        resting_unheld = np.fromiter(resting, dtype=np.int64)
+        if resting:
+            resting_unheld = np.setdiff1d(resting_unheld, tally.items)
         unheld = self._plan.workload.items - len(tally.items) - len(resting_unheld)
         number = draw_binomial(unheld, self._unheld_passes, self._random_bytes)
         if number == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from streamer.privacy.guarantee import check_whole
@@ -22,18 +22,18 @@ class Refresh(Generic[Item]):
     def __init__(self, steps: int = 1) -> None:
         check_whole("refresh", steps, 1, MOST_STEPS)
         self.steps = steps
-        self._reported: dict[Item, int] = {}
+        self._wakes: dict[Item, int] = {}
 
     def note(self, step: int, items: Iterable[Item]) -> None:
         """These items were reported in this step."""
         if self.steps > 1:
-            self._reported.update(dict.fromkeys(items, step))
+            self._wakes.update(dict.fromkeys(items, step + self.steps))
+
+    def restore(self, wakes: Mapping[Item, int]) -> None:
+        """Take up items that rest, by the step in which each is asked about again."""
+        self._wakes = dict(wakes)
 
     def resting(self, step: int) -> frozenset[Item]:
         """The items that are not to be asked about in this step."""
-        self._reported = {
-            item: reported
-            for item, reported in self._reported.items()
-            if step < reported + self.steps
-        }
-        return frozenset(self._reported)
+        self._wakes = {item: wakes for item, wakes in self._wakes.items() if step < wakes}
+        return frozenset(self._wakes)

@@ -65,6 +65,10 @@ class ShiftingHeavyHitters(Generic[Item]):
         """The heavy hitters of the next step; data[j] is what user j holds, or None."""
         if self._step == self._period_steps:
             raise MonitorError("the budget period is over: begin a new one with fresh counters")
+        if len(data) != len(self._monitor.active):
+            raise MonitorError(
+                f"the data are of {len(data)} users, the monitor has {len(self._monitor.active)}"
+            )
         hitters = []
         for item in self._questions(data):
             answer = self._monitor.ask(data, partial(eq, item))

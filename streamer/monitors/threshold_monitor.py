@@ -6,6 +6,7 @@ item and step and uses the vectorised form of the same algorithm, `heavy_hitters
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class ThresholdMonitorEvolving:
         self._fractional = calibration.fractional
         self._units = FIXED_POINT if calibration.fractional else 1
         self._limit = calibration.guarantee.contributions * self._units
-        self._threshold = round(threshold * self._units)
+        self._threshold = math.ceil(threshold * self._units)
         self._noise = noise or Perturbation(calibration, self._units)
         self._charges = np.zeros(users, dtype=np.int64)
 

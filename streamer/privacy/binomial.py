@@ -30,6 +30,8 @@ def draw_binomial(
 
 def draw_below(bound: int, random_bytes: RandomBytes = secure_bytes) -> int:
     """A uniform whole number from 0 to bound - 1."""
+    if bound < 1:
+        raise ValueError(f"there is no whole number from 0 to {bound - 1}")
     bits = (bound - 1).bit_length()
     while True:
         number = int.from_bytes(random_bytes(-(-bits // 8)), "little") & ((1 << bits) - 1)

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 
 from streamer.broker.connection import Connection
 from streamer.broker.topics import TopicAdmin
-from streamer.broker.transactions import Transactions, read_committed
+from streamer.broker.transactions import Transactions, ends_of
 from streamer.config import Settings
 from streamer.errors import SettingError, UnusableJournalError
 from streamer.journal.kafka import KafkaJournal
@@ -45,6 +45,8 @@ from streamer.transport.kafka_source import KafkaSource
 
 _log = logging.getLogger(__name__)
 _POLL_MS = 100
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+_CATCHING_UP_MS = 10_000
 _WATCHDOG_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
 _PARTITIONS_SECONDS = 10.0
@@ -120,17 +122,17 @@ class KafkaService:
             if restored is not None:
                 check_key(restored, pseudonyms)
             else:
-                await self._check_not_lost(connection)
+                await self._check_not_lost(connection, admin)
             topics = OutputTopics(
                 settings.kafka.hitters_topic,
                 settings.kafka.steps_topic,
                 settings.kafka.rejected_topic,
             )
-            sink = KafkaSink(transactions, topics, timing, journal.note_of)
+            sink = KafkaSink(transactions, topics, journal.note_of)
             intake = intake_of(settings.stream, timing, pseudonyms)
             engine = Engine(intake, terms, restored.state if restored else None, self.decider)
             self.engine = engine
-            pipeline = Pipeline(engine, journal, sink, self.checkpoint)
+            pipeline = Pipeline(engine, journal, sink, timing, self.checkpoint)
             if restored is not None:
                 await pipeline.recover(restored)
             source = KafkaSource(
@@ -141,7 +143,9 @@ class KafkaService:
                 settings.kafka.max_poll_records,
             )
             at_end.push_async_callback(source.stop)
-            await source.start(restored.offsets if restored else {})
+            offsets = restored.last.offsets if restored else {}
+            intake.resume(offsets)
+            await source.start(offsets)
             frontier = Frontier(timing, round(settings.kafka.skew_seconds * 1000))
             frontier.watch(source.partitions)
             self.status.tell("")
@@ -153,24 +157,23 @@ class KafkaService:
 
     async def _reach(self, connection: Connection) -> bool:
         """Wait until a broker answers; False if we are stopped before."""
-        wait = 0.2
+        wait = _FIRST_WAIT
         while not await connection.check():
             self.status.tell("waiting for a broker to answer")
             try:
                 await asyncio.wait_for(self.stopping.wait(), wait)
             except TimeoutError:
-                wait = min(2 * wait, 10.0)
+                wait = min(2 * wait, _LONGEST_WAIT)
                 continue
             return False
         return True
 
-    async def _check_not_lost(self, connection: Connection) -> None:
+    async def _check_not_lost(self, connection: Connection, admin: TopicAdmin) -> None:
         """No state, but steps were published: the budgets they were paid from are lost."""
         kafka = self.settings.kafka
-        if kafka.start_anew:
-            return
-        steps = TopicPartition(kafka.steps_topic, 0)
-        async for _ in read_committed(connection, steps, 0):
+        numbers = await admin.partitions(kafka.steps_topic)
+        steps = [TopicPartition(kafka.steps_topic, number) for number in numbers]
+        if any((await ends_of(connection, steps)).values()) and not kafka.start_anew:
             raise UnusableJournalError(
                 f"the state topic {kafka.state_topic} is empty, but {kafka.steps_topic} holds "
                 "steps: restore the state topic, or set kafka.start_anew to true once, which "
@@ -199,14 +202,20 @@ class _Loop:
         self._moved = self._committed = self._looked = time.monotonic()
 
     async def run(self) -> None:
+        broken, wait = False, _FIRST_WAIT
         while not self._service.stopping.is_set():
             try:
+                if broken:
+                    await self._source.restart()
+                    self._service.status.tell("")
+                    broken, wait = False, _FIRST_WAIT
                 await self._turn()
             except (KafkaError, OSError, TimeoutError) as error:
-                self._service.status.tell(f"waiting for the broker ({error or type(error)})")
-                await asyncio.sleep(0.5)
-                await self._source.restart()
-                self._service.status.tell("")
+                reason = str(error) or type(error).__name__
+                self._service.status.tell(f"waiting for the broker ({reason})")
+                broken = True
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
 
     async def _turn(self) -> None:
         now = self._service.clock()
@@ -225,7 +234,10 @@ class _Loop:
         received = engine.intake.receive(batch, engine.closed, service.clock())
         service.summary.add_batch(batch, received)
         if batch.arrivals is not None:
-            self._frontier.read(batch.partition, int(batch.arrivals.max()))
+            # Nothing has arrived in the future: a producer's clock that runs ahead must
+            # not close steps for others.
+            latest = min(int(batch.arrivals.max()), service.clock())
+            self._frontier.read(batch.partition, latest)
         self._reject(batch, received)
 
     def _reject(self, batch: Batch, received: Received) -> None:
@@ -270,8 +282,11 @@ class _Loop:
             return
         engine = self._engine
         if engine.closed is None:
-            engine.start_at(min([through, *engine.intake.open_steps[:1]]))
+            await self._pipeline.start_at(min([through, *engine.intake.open_steps[:1]]))
         await self._pipeline.close_through(through, self._service.summary.add_step)
+        # After an outage, quiet steps are recorded when we are up to date again.
+        if through >= self._frontier.due(self._service.clock() - _CATCHING_UP_MS):
+            await self._pipeline.record_quiet_steps()
 
     def _hold_back(self) -> None:
         """With full buffers, partitions that are ahead wait for those that hold things up."""

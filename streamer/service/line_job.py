@@ -13,13 +13,15 @@ from pathlib import Path
 
 from streamer.config import Settings
 from streamer.errors import InputError, OutputError, UnusableJournalError
-from streamer.journal.sqlite import FILE, SqliteJournal
+from streamer.journal.directory import DATABASE, JournalDirectory
+from streamer.journal.sqlite import SqliteJournal, peek
 from streamer.privacy.threshold import Plan
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Checkpoint, Pipeline
 from streamer.service.startup import (
     check_key,
     intake_of,
+    key_of,
     life_of,
     pseudonyms_of,
     terms_of,
@@ -55,21 +57,23 @@ class LineJob:
             raise InputError(
                 "--live and --sorted exclude each other: live events come in any order"
             )
-        if self.sink and self.steps and self.sink.absolute() == self.steps.absolute():
-            raise OutputError(f"sink and steps are both {self.sink}: name two files")
-        for path in (self.sink, self.steps):
-            if path:
-                check_writable(path)
-        if self._is_new() and not self.start_anew:
-            self._check_outputs_empty()
+        named = [path for path in (self.sink, self.steps) if path]
+        for path in named:
+            check_writable(path)
+        used = [*named, *([] if self.source == "-" else [Path(self.source)])]
+        if len({path.resolve() for path in used}) < len(used):
+            raise OutputError("source, sink and steps must be different files: name others")
+        if self.journal is None or not (self.journal / DATABASE).exists():
+            self.check_outputs_empty()
+        else:
+            peek(self.journal / DATABASE)
 
-    def _is_new(self) -> bool:
-        return self.journal is None or not (self.journal / FILE).exists()
-
-    def _check_outputs_empty(self) -> None:
+    def check_outputs_empty(self) -> None:
         """Results without the budgets that they were paid from: a journal was lost."""
+        if self.start_anew:
+            return
         for path in (self.sink, self.steps):
-            if path and path.exists() and path.stat().st_size:
+            if path and path.is_file() and path.stat().st_size:
                 raise UnusableJournalError(
                     f"{path} holds results, but there is no journal of them: name their journal "
                     "or new files, or say --start-anew, which spends the users' budgets again"
@@ -94,26 +98,32 @@ async def run_lines(
 ) -> RunReport:
     """Run a job to its end. `opened` and `progress` are for a progress bar."""
     timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
+    key_of(settings.privacy)  # found wrong before anything is made
     job.check()
     async with AsyncExitStack() as at_end:
         source = open_lines(job.source)
         at_end.callback(source.close)
         opened(source)
+        directory = None
         if job.journal is not None:
-            _make(job.journal)
-        pseudonyms = pseudonyms_of(settings.privacy, job.journal)
-        journal = SqliteJournal(job.journal, life_of(timing), pseudonyms.fingerprint)
+            directory = JournalDirectory(job.journal)
+            at_end.callback(directory.close)
+        pseudonyms = pseudonyms_of(settings.privacy, directory)
+        database = directory.database if directory else None
+        journal = SqliteJournal(database, life_of(timing), pseudonyms.fingerprint)
         at_end.push_async_callback(journal.close)
         restored = await journal.restore()
-        if restored is not None:
+        if restored is None:
+            job.check_outputs_empty()
+        else:
             check_key(restored, pseudonyms)
         # An event of a file arrives at its own time: there is nothing to be late for.
         used = timing if job.live else replace(timing, lateness_ms=0)
         intake = intake_of(settings.stream, used, pseudonyms)
         engine = Engine(intake, terms, restored.state if restored else None, decider)
-        sink = FileSink(timing, job.sink, job.steps)
+        sink = FileSink(job.sink, job.steps)
         at_end.callback(sink.close)
-        pipeline = Pipeline(engine, journal, sink, checkpoint)
+        pipeline = Pipeline(engine, journal, sink, timing, checkpoint)
         if restored is not None:
             await pipeline.recover(restored)
         _tell_of_pending_terms(engine, timing)
@@ -135,12 +145,3 @@ def _tell_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
             engine.period.number,
             format_rfc3339(timing.start(engine.period.end)),
         )
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnusableJournalError(
-            f"the journal {directory} cannot be made: {error.strerror}"
-        ) from None

@@ -85,6 +85,7 @@ class LineRun:
             await asyncio.sleep(0)  # lets a signal through
         if latest is not None:
             await self._close_through(self._timing.step_at(latest))
+        await self._pipeline.record_quiet_steps()
 
     async def read_sorted(self, stream: BinaryIO) -> None:
         """Close each step when the first event of a later one is read."""
@@ -105,11 +106,12 @@ class LineRun:
             await asyncio.sleep(0)
         if latest >= 0:
             await self._close_through(self._timing.step_at(latest))
+        await self._pipeline.record_quiet_steps()
 
     async def read_live(self, stream: BinaryIO, clock: Clock = wall_clock) -> None:
         """Events arrive at the moment of reading; steps close on the clock."""
         if self._engine.closed is None:
-            self._engine.start_at(self._timing.step_at(clock()))
+            await self._pipeline.start_at(self._timing.step_at(clock()))
         splitter = LineSplitter(self._longest_line)
         read = getattr(stream, "read1", stream.read)
         number = 0
@@ -117,6 +119,7 @@ class LineRun:
             reading = asyncio.create_task(asyncio.to_thread(read, 1 << 16))
             while not reading.done():
                 await self._close_through(self._timing.last_over(clock()))
+                await self._pipeline.record_quiet_steps()
                 await asyncio.wait([reading], timeout=self._until_next_close(clock()))
             block = reading.result()
             lines = splitter.feed(block) if block else splitter.end()
@@ -127,9 +130,10 @@ class LineRun:
             self._receive(Batch(PARTITION, offsets, records, np.full(len(records), now)), now)
             if not block:
                 break
-        # The pipe is closed: nothing more can come for the steps that have events.
-        if self._engine.intake.open_steps:
-            await self._close_through(self._engine.intake.open_steps[-1])
+        # The pipe is closed, so nothing more can come for the current step. One that lies
+        # ahead stays open: a clock that is fast must not close it for others.
+        await self._close_through(self._timing.step_at(clock()))
+        await self._pipeline.record_quiet_steps()
 
     def _receive(self, batch: Batch, now: int | None) -> Received:
         received = self._engine.intake.receive(batch, self._engine.closed, now)
@@ -141,7 +145,7 @@ class LineRun:
         if self._engine.closed is None:
             if not self._engine.intake.open_steps:
                 return
-            self._engine.start_at(self._engine.intake.open_steps[0])
+            await self._pipeline.start_at(self._engine.intake.open_steps[0])
         await self._pipeline.close_through(step, self.summary.add_step)
 
     def _until_next_close(self, now: int) -> float:

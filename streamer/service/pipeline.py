@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from streamer.errors import MonitorError
 from streamer.journal.base import Journal, Restored
 from streamer.stream.engine import Engine
+from streamer.stream.publication import Publication, Published, Recorder
 from streamer.stream.records import Decided, Entry
+from streamer.stream.timing import StepTiming
 
 Checkpoint = Callable[[str], None]
 """Told of each point of the protocol as it is passed; tests end the process there."""
@@ -18,12 +21,17 @@ class Sink(Protocol):
     """Where decisions are published."""
 
     def sizes(self) -> Mapping[str, int]:
-        """How long each output is, so that a torn write can be taken back."""
+        """How long each output file is, so that a torn write can be taken back."""
         ...
 
-    def take_back(self, sizes: Mapping[str, int]) -> None: ...
+    def take_back(self, published: Published, torn: bool) -> None:
+        """Cut the outputs to what is noted as published. Without a `torn` publication to
+        explain it, a longer output is one that the journal knows nothing of: refused."""
+        ...
 
-    async def publish(self, decided: Decided) -> None: ...
+    async def publish(self, publication: Publication) -> None:
+        """Durable when it returns."""
+        ...
 
 
 class Pipeline:
@@ -34,26 +42,36 @@ class Pipeline:
         engine: Engine,
         journal: Journal,
         sink: Sink,
+        timing: StepTiming,
         checkpoint: Checkpoint = lambda _: None,
     ) -> None:
         self._engine = engine
         self._journal = journal
         self._sink = sink
+        self._timing = timing
         self._checkpoint = checkpoint
+        self._recorder: Recorder | None = None
 
     async def recover(self, restored: Restored) -> None:
         """Publish what is decided and perhaps not published, exactly as it was decided."""
-        if restored.unpublished is None:
-            return
-        self._sink.take_back(restored.unpublished.outputs)
-        await self._publish(restored.unpublished.decided)
+        self._recorder = Recorder(self._timing, restored.published.step)
+        last = restored.last.decided
+        self._sink.take_back(restored.published, torn=restored.published.step < last.step)
+        if last.hitters and restored.published.step < last.step:
+            await self._publish(self._recorder.with_results(last))
+
+    async def start_at(self, step: int) -> None:
+        """The first step of a new stream."""
+        self._engine.start_at(step)
+        await self._journal.note_published(Published(step - 1, self._sink.sizes()))
+        self._recorder = Recorder(self._timing, step - 1)
 
     async def close_through(self, step: int, done: Callable[[Decided], None]) -> None:
-        """Close all steps up to this one; `done` is told of each when it is published.
+        """Close all steps up to this one; `done` is told of each when it is over.
 
         1. Decide: counts of active users, noise, threshold, charges.
         2. Append to the journal, atomically and durably.
-        3. Publish.
+        3. Publish the hitters, if there are any, and the records that are due.
         4. Note that it is published.
 
         The process may die at any point: before 2 is complete the step was never decided;
@@ -64,17 +82,35 @@ class Pipeline:
             if decided is None:
                 return
             self._checkpoint("decided")
-            entry = Entry(decided, self._engine.intake.offsets(), self._sink.sizes())
-            await self._journal.append(entry)
+            await self._journal.append(Entry(decided, self._engine.intake.offsets()))
             self._checkpoint("appended")
-            await self._publish(decided)
+            if decided.hitters:
+                await self._publish(self._started().with_results(decided))
             if self._journal.snapshot_due:
                 await self._journal.snapshot(*self._engine.counters.snapshot())
                 self._checkpoint("snapshot taken")
             done(decided)
 
-    async def _publish(self, decided: Decided) -> None:
-        await self._sink.publish(decided)
+    async def record_quiet_steps(self) -> None:
+        """Publish records of the closed steps that had no hitters and have none yet.
+
+        Called when the stream is up to date, or over: see `publication`.
+        """
+        if self._engine.closed is None or self._engine.period is None:
+            return
+        recorder = self._started()
+        publication = recorder.without_results(self._engine.closed, self._engine.period)
+        if publication is not None:
+            await self._publish(publication)
+
+    async def _publish(self, publication: Publication) -> None:
+        await self._sink.publish(publication)
         self._checkpoint("published")
-        await self._journal.note_published(decided.step)
+        await self._journal.note_published(Published(publication.through, self._sink.sizes()))
         self._checkpoint("noted")
+        self._started().recorded = publication.through
+
+    def _started(self) -> Recorder:
+        if self._recorder is None:
+            raise MonitorError("the stream has no first step yet")
+        return self._recorder

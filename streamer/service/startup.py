@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
 from streamer.config import PrivacySettings, StreamSettings
 from streamer.errors import SettingError, UnusableJournalError
 from streamer.journal.base import Life, Restored
+from streamer.journal.directory import KEY, JournalDirectory
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
 from streamer.stream.timing import StepTiming, parse_rfc3339
-
-KEY_FILE = "key"
 
 
 def timing_of(settings: StreamSettings) -> StepTiming:
@@ -61,25 +59,28 @@ def intake_of(settings: StreamSettings, timing: StepTiming, pseudonyms: Pseudony
     return Intake(EventDecoder(timing, limits), rule, pseudonyms)
 
 
-def pseudonyms_of(settings: PrivacySettings, directory: Path | None) -> Pseudonyms:
-    """The key from the settings, or one that is made once and kept beside a file journal.
-
-    A run that keeps nothing gets a key for itself.
-    """
+def key_of(settings: PrivacySettings) -> bytes | None:
+    """The key that the settings name, if they do."""
     if settings.key is not None and settings.key_file is not None:
         raise SettingError(
             "privacy.key_file", settings.key_file, "privacy.key is given too: use one"
         )
     if settings.key is not None:
-        return Pseudonyms(_from_hex("privacy.key", settings.key.get_secret_value()))
+        return _from_hex("privacy.key", settings.key.get_secret_value())
     if settings.key_file is not None:
-        return Pseudonyms(_read_key("privacy.key_file", settings.key_file))
-    if directory is None:
-        return Pseudonyms(secrets.token_bytes(KEY_BYTES))
-    kept = directory / KEY_FILE
-    if not kept.exists():
-        _keep_key(kept)
-    return Pseudonyms(_read_key("the journal's key", kept))
+        return _read_key(settings.key_file)
+    return None
+
+
+def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None) -> Pseudonyms:
+    """Under the key from the settings, or the one that is kept beside a file journal.
+
+    A run that keeps nothing gets a key for itself.
+    """
+    key = key_of(settings)
+    if key is None and directory is not None:
+        key = _from_hex(f"the journal's key {directory.path / KEY}", directory.key())
+    return Pseudonyms(key or secrets.token_bytes(KEY_BYTES))
 
 
 def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
@@ -99,13 +100,13 @@ def _milliseconds(setting: str, seconds: float) -> int:
     return whole
 
 
-def _read_key(setting: str, path: Path) -> bytes:
+def _read_key(path: Path) -> bytes:
     try:
-        return _from_hex(setting, path.read_text(encoding="ascii").strip())
+        return _from_hex("privacy.key_file", path.read_text(encoding="ascii").strip())
     except OSError as error:
-        raise SettingError(setting, path, f"{error.strerror}") from None
+        raise SettingError("privacy.key_file", path, f"{error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingError(setting, path, "it must hold 64 hex digits") from None
+        raise SettingError("privacy.key_file", path, "it must hold 64 hex digits") from None
 
 
 def _from_hex(setting: str, text: str) -> bytes:
@@ -118,20 +119,3 @@ def _from_hex(setting: str, text: str) -> bytes:
             setting, "given", "it must be 64 hex digits; make one with: openssl rand -hex 32"
         )
     return key
-
-
-def _keep_key(path: Path) -> None:
-    """Durable before anything is kept under it: a lost key is a lost journal."""
-    scratch = path.with_suffix(".new")
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(handle, secrets.token_hex(KEY_BYTES).encode() + b"\n")
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    scratch.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

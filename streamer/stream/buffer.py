@@ -66,15 +66,20 @@ class StepBuffer:
         self, order: NDArray[np.int64], repeated: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
         """From events ordered by user, keep the one that counts of each user."""
-        shared = np.append(repeated, False) | np.append(False, repeated)
-        rivals = order[shared]
-        ranks = self._ranks(self._items[rivals])
-        rivals = rivals[np.lexsort((ranks, self._times[rivals], self._users[rivals]))]
-        # The rivals stand in the places that the users with several events had.
-        order = order.copy()
-        order[shared] = rivals
-        last = np.append(~repeated, True)
-        return np.asarray(order[last])
+        firsts = np.flatnonzero(np.append(True, ~repeated))
+        group = np.cumsum(np.append(0, ~repeated))
+        times = self._times[order]
+        latest = np.maximum.reduceat(times, firsts)
+        rivals, group = order[times == latest[group]], group[times == latest[group]]
+        tied = group[1:] == group[:-1]
+        if tied.any():
+            # Only among events of one user and one moment the items' texts decide.
+            shared = np.append(tied, False) | np.append(False, tied)
+            ranks = np.zeros(len(rivals), dtype=np.int64)
+            ranks[shared] = self._ranks(self._items[rivals[shared]])
+            by_rank = np.lexsort((ranks, group))
+            rivals = rivals[by_rank]
+        return np.asarray(rivals[np.append(~tied, True)])
 
     def _ranks(self, items: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The order of these items by their text: numbers depend on who came first."""

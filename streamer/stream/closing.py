@@ -44,8 +44,9 @@ class Frontier:
 
     def ahead(self) -> list[str]:
         """Partitions that are read further than the one that holds everything up."""
-        behind = min((moment for moment in self._passed.values() if moment is not None), default=0)
-        return [name for name, moment in self._passed.items() if (moment or 0) > behind]
+        passed = {name: moment or 0 for name, moment in self._passed.items()}
+        behind = min(passed.values(), default=0)
+        return [name for name, moment in passed.items() if moment > behind]
 
     def due(self, now: int) -> int:
         """The last step that is over by our clock, if nothing holds it up."""

@@ -57,8 +57,8 @@ class EngineState:
     users: Users
     charges: NDArray[np.uint16]
     """The users charged in this period, in rising order, and how often."""
-    reported: Mapping[str, int] = field(default_factory=dict)
-    """Items by the last step that they were reported in, as far back as refresh reaches."""
+    resting: Mapping[str, int] = field(default_factory=dict)
+    """Items that rest, and the step in which each is asked about again."""
 
 
 class Engine:
@@ -84,8 +84,7 @@ class Engine:
             self.closed = state.closed
             self._begin(state.period)
             self.counters.restore(state.users, state.charges)
-            for item, step in state.reported.items():
-                self._refresh.note(step, [item])
+            self._refresh.restore(state.resting)
 
     @property
     def charged(self) -> int:
@@ -106,6 +105,10 @@ class Engine:
         """The first step of a new stream."""
         if self.closed is not None:
             raise MonitorError(f"step {self.closed} is closed: the stream goes on after it")
+        if self.intake.open_steps[:1] and self.intake.open_steps[0] < step:
+            raise MonitorError(
+                f"step {self.intake.open_steps[0]} has events and comes before {step}"
+            )
         self.closed = step - 1
 
     def close_next(self, through: int) -> Decided | None:

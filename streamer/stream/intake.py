@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -62,6 +62,10 @@ class Intake:
     def open_steps(self) -> list[int]:
         """The steps that have events, in rising order."""
         return sorted(self._open)
+
+    def resume(self, offsets: Mapping[str, int]) -> None:
+        """Reading goes on at these offsets; a partition that is idle keeps its own."""
+        self._positions = dict(offsets)
 
     def receive(self, batch: Batch, closed: int | None, now: int | None) -> Received:
         """Take in a batch. `closed`: the last closed step; `now`: this machine's clock."""

@@ -59,6 +59,11 @@ class Period:
         """The first step after the period."""
         return self.first + self.terms.period_steps
 
+    def number_at(self, step: int) -> int:
+        """The number of the period that a step lies in, this one or one before it."""
+        behind = self.first - step
+        return self.number if behind <= 0 else self.number - -(-behind // self.terms.period_steps)
+
     def at(self, step: int, terms: Terms) -> Period:
         """The period that a later step lies in; new terms begin with the next period."""
         if step < self.end:

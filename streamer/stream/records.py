@@ -26,7 +26,9 @@ class Hitter:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A closed step, or a run of empty ones from `first` to `step`.
+    """A closed step, or a run of steps from `first` to `step` that nobody sent anything in.
+
+    How such runs are cut is internal: see `publication` for what is published of them.
 
     `charged`: the pseudonyms of the users whom the decision charges, in rising order.
     The hitters' order, by item, is a function of the hitters alone.
@@ -41,15 +43,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a journal keeps of a closed step.
-
-    `offsets`: where to read on, per partition. `outputs`: how long each output file was
-    before this decision was written to it, so that a torn write can be taken back.
-    """
+    """What a journal keeps of a closed step: the decision, and where to read on."""
 
     decided: Decided
     offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    outputs: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 Step = Annotated[int, Meta(description="floor((time - epoch) / step length).")]
@@ -117,15 +114,3 @@ def result_records(decided: Decided, timing: StepTiming) -> Iterator[ResultRecor
             contributions=terms.contributions,
             period=decided.period.number,
         )
-
-
-def step_record(decided: Decided, timing: StepTiming) -> StepRecord:
-    """The step's own record: also for a step without results."""
-    return StepRecord(
-        step=decided.step,
-        start=format_rfc3339(timing.start(decided.first)),
-        end=format_rfc3339(timing.end(decided.step)),
-        hitters=len(decided.hitters),
-        period=decided.period.number,
-        first=decided.first if decided.first != decided.step else None,
-    )

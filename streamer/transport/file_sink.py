@@ -1,23 +1,22 @@
 """Results to files or to standard output, one JSON object a line.
 
-A file holds every decision exactly once, also after a crash: before a decision is
-published, the journal notes how long each file is, and what a crash left behind that
-length is taken back. Standard output cannot be taken back: there a decision may be seen
-a second time after a crash, with the same values.
+A file holds every decision exactly once, also after a crash: the journal knows how long
+each file was after the last publication that it noted, and what a crash left behind that
+is taken back. Standard output, pipes and devices cannot be taken back: there a decision
+may be seen a second time after a crash, with the same values.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from streamer.errors import OutputError, PublishError
-from streamer.stream.records import Decided, result_records, step_record
-from streamer.stream.timing import StepTiming
+from streamer.errors import OutputError, PublishError, UnusableJournalError
+from streamer.stream.publication import Publication, Published
 
 _encode = msgspec.json.Encoder().encode
 
@@ -25,40 +24,100 @@ _encode = msgspec.json.Encoder().encode
 class FileSink:
     """Hitters to one file (or standard output), step records to another, if wanted."""
 
-    def __init__(self, timing: StepTiming, hitters: Path | None, steps: Path | None) -> None:
-        self._timing = timing
-        self._hitters = _LineFile("hitters", hitters) if hitters else None
-        self._steps = _LineFile("steps", steps) if steps else None
-
-    @property
-    def holds_results(self) -> bool:
-        """Whether something was written to the files before."""
-        return any(self.sizes().values())
+    def __init__(self, hitters: Path | None, steps: Path | None) -> None:
+        self._hitters = _LineFile(hitters) if hitters else None
+        self._steps = _LineFile(steps) if steps else None
 
     def sizes(self) -> dict[str, int]:
-        """How long each file is now."""
-        return {file.name: file.size for file in (self._hitters, self._steps) if file}
+        """How long each file is now, by its path."""
+        return {file.name: file.size for file in self._files() if file.regular}
 
-    def take_back(self, sizes: Mapping[str, int]) -> None:
-        """Cut the files to these lengths, where they are longer."""
-        for file in (self._hitters, self._steps):
-            if file and file.name in sizes:
-                file.cut(sizes[file.name])
+    def take_back(self, published: Published, torn: bool) -> None:
+        for file in self._files():
+            known = published.outputs.get(file.name)
+            if known is None or not file.regular or file.size <= known:
+                continue
+            if not torn:
+                raise UnusableJournalError(
+                    f"{file.name} holds results that the journal knows nothing of: the journal "
+                    "is older than they are; restore the right one, or name another file"
+                )
+            file.cut(known)
 
-    async def publish(self, decided: Decided) -> None:
-        """Durable when it returns."""
-        results = [_encode(record) for record in result_records(decided, self._timing)]
+    async def publish(self, publication: Publication) -> None:
+        results = [_encode(record) for record in publication.results]
         if self._hitters:
             self._hitters.append(results)
         elif results:
             _print(results)
         if self._steps:
-            self._steps.append([_encode(step_record(decided, self._timing))])
+            self._steps.append([_encode(record) for record in publication.steps])
 
     def close(self) -> None:
-        for file in (self._hitters, self._steps):
-            if file:
-                file.close()
+        for file in self._files():
+            file.close()
+
+    def _files(self) -> list[_LineFile]:
+        return [file for file in (self._hitters, self._steps) if file]
+
+
+class _LineFile:
+    """A file that whole lines are appended to. Nothing is buffered between two appends."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path.absolute())
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            self._handle = os.open(
+                path, flags if path.is_file() or not path.exists() else os.O_WRONLY
+            )
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+        self.regular = stat.S_ISREG(os.fstat(self._handle).st_mode)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._handle).st_size
+
+    def cut(self, size: int) -> None:
+        os.ftruncate(self._handle, size)
+
+    def append(self, lines: list[bytes]) -> None:
+        rest = memoryview(b"".join(line + b"\n" for line in lines))
+        if not rest:
+            return
+        try:
+            if self.regular and self._is_torn():
+                os.write(self._handle, b"\n")
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+            if self.regular:
+                os.fsync(self._handle)
+        except OSError as error:
+            raise PublishError(
+                f"{self.name} could not be written ({error.strerror}): the step is decided and "
+                "will be published when it is started again"
+            ) from None
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def _is_torn(self) -> bool:
+        """Whether a last line that is not ours lacks its end."""
+        return self.size > 0 and os.pread(self._handle, 1, self.size - 1) != b"\n"
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that could not be written, without making it."""
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path} is a directory: name a file")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: {path.parent} is not a directory")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise OutputError(f"{path} cannot be written: permission denied")
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _print(lines: list[bytes]) -> None:
@@ -69,50 +128,3 @@ def _print(lines: list[bytes]) -> None:
         # Nobody reads any more; the interpreter must not complain of it once again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise PublishError(f"stdout could not be written: {error.strerror}") from None
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a path that could not be written, without making it."""
-    if path.is_dir():
-        raise OutputError(f"{path} is a directory: name a file")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path} cannot be written: {path.parent} is not a directory")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OutputError(f"{path} cannot be written: permission denied")
-
-
-class _LineFile:
-    """A file that whole lines are appended to. Nothing is buffered between two appends."""
-
-    def __init__(self, name: str, path: Path) -> None:
-        self.name = name
-        self._path = path
-        try:
-            self._handle = os.open(
-                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
-            )
-        except OSError as error:
-            raise OutputError(f"{path} cannot be written: {error.strerror}") from None
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self._handle).st_size
-
-    def cut(self, size: int) -> None:
-        if self.size > size:
-            os.ftruncate(self._handle, size)
-
-    def append(self, lines: list[bytes]) -> None:
-        rest = memoryview(b"".join(line + b"\n" for line in lines))
-        try:
-            while rest:
-                rest = rest[os.write(self._handle, rest) :]
-            os.fsync(self._handle)
-        except OSError as error:
-            raise PublishError(
-                f"{self._path} could not be written ({error.strerror}): the step is decided and "
-                "will be published when it is started again"
-            ) from None
-
-    def close(self) -> None:
-        os.close(self._handle)

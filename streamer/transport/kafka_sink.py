@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from streamer.broker.transactions import Message, Transactions
-from streamer.stream.records import Decided, RejectedRecord, result_records, step_record
-from streamer.stream.timing import StepTiming
+from streamer.stream.publication import Publication, Published
+from streamer.stream.records import RejectedRecord
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,15 +31,10 @@ class KafkaSink:
     MOST_REJECTED = 10_000
 
     def __init__(
-        self,
-        transactions: Transactions,
-        topics: OutputTopics,
-        timing: StepTiming,
-        note: Callable[[int], Message],
+        self, transactions: Transactions, topics: OutputTopics, note: Callable[[int], Message]
     ) -> None:
         self._transactions = transactions
         self._topics = topics
-        self._timing = timing
         self._note = note
         self._rejected: list[Message] = []
 
@@ -47,7 +42,7 @@ class KafkaSink:
         """Transactions leave nothing to take back."""
         return {}
 
-    def take_back(self, sizes: Mapping[str, int]) -> None:
+    def take_back(self, published: Published, torn: bool) -> None:
         """Transactions leave nothing to take back."""
 
     def reject(self, record: RejectedRecord) -> None:
@@ -59,17 +54,20 @@ class KafkaSink:
             rejected, self._rejected = self._rejected, []
             await self._transactions.commit(rejected)
 
-    async def publish(self, decided: Decided) -> None:
+    async def publish(self, publication: Publication) -> None:
         rejected, self._rejected = self._rejected, []
-        step = step_record(decided, self._timing)
+        topics = self._topics
         await self._transactions.commit(
             [
                 *(
-                    Message(self._topics.hitters, record.item.encode(), _encode(record))
-                    for record in result_records(decided, self._timing)
+                    Message(topics.hitters, record.item.encode(), _encode(record))
+                    for record in publication.results
                 ),
-                Message(self._topics.steps, str(decided.step).encode(), _encode(step)),
+                *(
+                    Message(topics.steps, str(record.step).encode(), _encode(record))
+                    for record in publication.steps
+                ),
                 *rejected,
-                self._note(decided.step),
+                self._note(publication.through),
             ]
         )

@@ -18,7 +18,6 @@ from streamer.stream.intake import Batch
 PARTITION = "lines"
 """A file is one partition; the offsets of its records are line numbers from 0."""
 _READ_BYTES = 1 << 20
-_BATCH_LINES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +57,26 @@ def open_lines(source: str) -> LineInput:
 
 
 def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:
-    """The lines of a stream. One that is longer than `longest` comes cut, and so too long.
-
-    A last line without its newline counts: files are often written that way.
+    """The lines of a stream, as they come. One that is longer than `longest` comes cut, and
+    so still too long. A last line without its newline counts: files are often written so.
     """
-    lines: list[bytes] = []
-    numbers: list[int] = []
-    for number, line in enumerate(_lines(stream, longest)):
-        if line.strip():
-            lines.append(line)
-            numbers.append(number)
-        if len(lines) == _BATCH_LINES:
-            yield Batch(PARTITION, np.array(numbers), lines)
-            lines, numbers = [], []
-    if lines:
-        yield Batch(PARTITION, np.array(numbers), lines)
+    splitter = LineSplitter(longest)
+    # A pipe hands over what is there; a file a whole block.
+    read = getattr(stream, "read1", stream.read)
+    number = 0
+    while True:
+        try:
+            block = read(_READ_BYTES)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"the source cannot be read on: {error}") from None
+        lines = splitter.feed(block) if block else splitter.end()
+        kept = [place for place, line in enumerate(lines) if line.strip()]
+        if kept:
+            offsets = np.array(kept) + number
+            yield Batch(PARTITION, offsets, [lines[place] for place in kept])
+        number += len(lines)
+        if not block:
+            return
 
 
 class LineSplitter:
@@ -84,22 +88,13 @@ class LineSplitter:
 
     def feed(self, block: bytes) -> list[bytes]:
         """The lines that this block completes."""
+        most = self._longest + 1
         *lines, rest = (self._rest + block).split(b"\n")
         # Of an endless line as much is kept as shows that it is too long.
-        self._rest = rest[: self._longest + 1]
-        return lines
+        self._rest = rest[:most]
+        return [line if len(line) <= most else line[:most] for line in lines]
 
     def end(self) -> list[bytes]:
         """What is left when the stream is over."""
         rest, self._rest = self._rest, b""
         return [rest] if rest else []
-
-
-def _lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
-    splitter = LineSplitter(longest)
-    try:
-        while block := stream.read(_READ_BYTES):
-            yield from splitter.feed(block)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the source cannot be read on: {error}") from None
-    yield from splitter.end()

@@ -1,0 +1,190 @@
+"""The tables of the embedded journal: how decisions and budgets become rows and back.
+
+Every row carries a checksum over all of its columns, and rows that belong together say
+how many there are: a journal that lost something is noticed, not believed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.monitors.counters import Counters, Users
+from streamer.stream.periods import Period
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry, Hitter
+
+FORMAT = 1
+APPLICATION = 0x5354524D  # "STRM": tells our database from a foreign one
+CHUNK_USERS = 1 << 20
+
+SCHEMA = f"""
+CREATE TABLE life (length_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE periods (
+    number INTEGER PRIMARY KEY, period TEXT NOT NULL, key TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE steps (
+    step INTEGER PRIMARY KEY, first INTEGER NOT NULL, period INTEGER NOT NULL,
+    hitters TEXT NOT NULL, offsets TEXT NOT NULL, charged INTEGER NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE published (step INTEGER NOT NULL, outputs TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE charges (step INTEGER PRIMARY KEY, users BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE snapshot (
+    step INTEGER NOT NULL, chunks INTEGER NOT NULL, users INTEGER NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE counters (
+    chunk INTEGER PRIMARY KEY, users BLOB NOT NULL, charges BLOB NOT NULL, crc INTEGER NOT NULL);
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+"""
+Value = int | str | bytes
+
+
+class Tables:
+    """Rows of an open database. Transactions are the caller's business."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._execute = database.execute
+
+    def put_life(self, length_ms: int, epoch_ms: int) -> None:
+        self._insert("life", length_ms, epoch_ms)
+
+    def life(self) -> tuple[int, int]:
+        length_ms, epoch_ms = self._one("life", "length_ms, epoch_ms")
+        return int(length_ms), int(epoch_ms)
+
+    def put_period(self, period: Period, key: str) -> None:
+        """Pinned as it was planned; a period that is known may only change its key."""
+        self._execute("DELETE FROM periods WHERE number = ?", (period.number,))
+        self._insert("periods", period.number, _json(period), key)
+
+    def period(self, number: int) -> tuple[Period, str] | None:
+        rows = self._rows("periods", "number, period, key", "WHERE number = ?", (number,))
+        for _, period, key in rows:
+            return msgspec.json.decode(period, type=Period), str(key)
+        return None
+
+    def put_step(self, entry: Entry) -> None:
+        decided = entry.decided
+        self._insert(
+            "steps",
+            *(decided.step, decided.first, decided.period.number, _json(decided.hitters)),
+            *(_json(dict(entry.offsets)), len(decided.charged)),
+        )
+        if len(decided.charged):
+            self._insert("charges", decided.step, decided.charged.astype("<u8").tobytes())
+
+    def entries(self, after: int, most: int) -> list[tuple[Entry, int]]:
+        """The last decisions behind a step, the newest first, each with how many it charged."""
+        found = []
+        for step, first, number, hitters, offsets, charged in self._rows(
+            "steps",
+            "step, first, period, hitters, offsets, charged",
+            "WHERE step > ? ORDER BY step DESC LIMIT ?",
+            (after, most),
+        ):
+            period = self.period(int(number))
+            if period is None:
+                raise ValueError(f"period {number} is missing")
+            told = msgspec.json.decode(hitters, type=tuple[Hitter, ...])
+            entry = Entry(
+                Decided(int(step), int(first), period[0], told),
+                msgspec.json.decode(offsets, type=dict[str, int]),
+            )
+            found.append((entry, int(charged)))
+        return found
+
+    def forget_steps_before(self, step: int) -> None:
+        """And the periods that only they belonged to."""
+        self._execute("DELETE FROM steps WHERE step < ?", (step,))
+        self._execute("DELETE FROM periods WHERE number < (SELECT min(period) FROM steps)")
+
+    def put_published(self, published: Published) -> None:
+        self._execute("DELETE FROM published")
+        self._insert("published", published.step, _json(dict(published.outputs)))
+
+    def published(self) -> Published:
+        step, outputs = self._one("published", "step, outputs")
+        return Published(int(step), msgspec.json.decode(outputs, type=dict[str, int]))
+
+    def forget_budgets(self) -> None:
+        for table in ("charges", "snapshot", "counters"):
+            self._execute(f"DELETE FROM {table}")  # noqa: S608
+
+    def put_snapshot(self, step: int, users: Users, charges: NDArray[np.uint16]) -> None:
+        """All counters as they are after a step, instead of what led to them."""
+        self.forget_budgets()
+        starts = range(0, len(users), CHUNK_USERS)
+        for chunk, start in enumerate(starts):
+            who = users[start : start + CHUNK_USERS].astype("<u8").tobytes()
+            often = charges[start : start + CHUNK_USERS].astype("<u2").tobytes()
+            self._insert("counters", chunk, who, often)
+        self._insert("snapshot", step, len(starts), len(users))
+
+    def snapshot(self, counters: Counters) -> int | None:
+        """Restore the last snapshot into the counters; the step that it was taken after."""
+        rows = list(self._rows("snapshot", "step, chunks, users"))
+        if not rows:
+            return None
+        step, chunks, number = map(int, rows[0])
+        who: list[Users] = []
+        often: list[NDArray[np.uint16]] = []
+        for chunk, users, charges in self._rows(
+            "counters", "chunk, users, charges", "ORDER BY chunk"
+        ):
+            if chunk != len(who):
+                raise ValueError("a part of the counters is missing")
+            who.append(np.frombuffer(users, dtype="<u8"))
+            often.append(np.frombuffer(charges, dtype="<u2"))
+        if len(who) != chunks or sum(map(len, who)) != number:
+            raise ValueError("a part of the counters is missing")
+        if who:
+            counters.restore(
+                np.concatenate(who).astype(np.uint64), np.concatenate(often).astype(np.uint16)
+            )
+        return step
+
+    def charges(self) -> dict[int, Users]:
+        """Who was charged, by step, since the last snapshot."""
+        return {
+            int(step): np.frombuffer(users, dtype="<u8").astype(np.uint64)
+            for step, users in self._rows("charges", "step, users", "ORDER BY step")
+        }
+
+    def _insert(self, table: str, *values: Value) -> None:
+        row = (*values, _crc(values))
+        places = ", ".join("?" * len(row))
+        self._execute(f"INSERT INTO {table} VALUES ({places})", row)  # noqa: S608
+
+    def _one(self, table: str, columns: str) -> tuple[Any, ...]:
+        rows = list(self._rows(table, columns))
+        if len(rows) != 1:
+            raise ValueError(f"{table} has {len(rows)} rows")
+        return rows[0]
+
+    def _rows(
+        self, table: str, columns: str, clause: str = "", values: tuple[Value, ...] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows without their checksums, which are verified."""
+        query = f"SELECT {columns}, crc FROM {table} {clause}"  # noqa: S608
+        for *row, crc in self._execute(query, values):
+            if _crc(row) != crc:
+                raise ValueError(f"a checksum in {table} is wrong")
+            yield tuple(row)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _crc(values: Iterable[Value]) -> int:
+    """Over all columns, with their types and lengths, so that none can borrow from the next."""
+    crc = 0
+    for value in values:
+        content = value if isinstance(value, bytes) else str(value).encode()
+        head = f"{type(value).__name__}:{len(content)}:".encode()
+        crc = zlib.crc32(content, zlib.crc32(head, crc))
+    return crc

