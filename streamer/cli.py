@@ -16,6 +16,7 @@ from streamer.commands.plan import plan_command
 from streamer.commands.run import run_command
 from streamer.commands.schema import schema_command
 from streamer.commands.simulate import simulate_command
+from streamer.commands.state import state_command
 from streamer.errors import StreamerError
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.command("plan")(plan_command)
 app.command("compare")(compare_command)
 app.command("audit")(audit_command)
 app.command("simulate")(simulate_command)
+app.command("state")(state_command)
 app.command("config")(config_command)
 app.command("schema")(schema_command)
 

@@ -58,12 +58,14 @@ class KafkaJournal:
         self._life = LifeRecord(FORMAT, life.length_ms, life.epoch_ms, events_topic)
         self._key = key
         self._rule = SnapshotRule()
+        self.size = 0
+        """Bytes that the journal had when it was restored."""
         self._is_new = True
         self._first_note = -1
         self._steps: dict[int, StepEntry] = {}
         self._periods: dict[int, PeriodRecord] = {}
         self._budget_keys: set[str] = set()
-        """Keys of charges and counters that are in the topic."""
+        """Keys of charges, counters and the snapshot's that are in the topic."""
 
     @property
     def snapshot_due(self) -> bool:
@@ -123,15 +125,15 @@ class KafkaJournal:
         step = max(self._steps)
         parts = self._parts(f"counters/{step}", counter_chunks(users, charges))
         pointer = encode(SnapshotRecord(step, len(parts)))
-        outdated = self._budget_keys - set(parts)
+        kept = {*parts, "snapshot"}
         await self._transactions.commit(
             [
                 *(self._message(key, chunk) for key, chunk in parts.items()),
                 self._message("snapshot", pointer),
-                *(self._message(key, None) for key in sorted(outdated)),
+                *(self._message(key, None) for key in sorted(self._budget_keys - kept)),
             ]
         )
-        self._budget_keys = set(parts)
+        self._budget_keys = kept
         self._rule.taken(len(users))
 
     async def history(self, steps: int) -> Sequence[Decided]:
@@ -139,19 +141,20 @@ class KafkaJournal:
         return [self._decided(self._steps[number]) for number in last]
 
     async def restore(self) -> Restored | None:
-        state: dict[str, bytes] = {}
+        state: dict[bytes, bytes] = {}
         marker, tail = None, 0
         async for record in read_committed(self._connection, self._partition, 0):
             tail = record.offset + 1
             if record.key == MARKER:
                 marker = record.value
             elif record.value is None:
-                state.pop(record.key.decode(), None)
+                state.pop(record.key, None)
             else:
-                state[record.key.decode()] = record.value
+                state[record.key] = record.value
         self._transactions.resume(marker, tail)
+        self.size = sum(map(len, state.values()))
         try:
-            return self._interpret(state)
+            return self._interpret({key.decode(): value for key, value in state.items()})
         except (msgspec.MsgspecError, KeyError, ValueError) as error:
             raise UnusableJournalError(
                 f"the state topic {self._partition.topic} cannot be read ({error}): restore it; "
@@ -162,9 +165,9 @@ class KafkaJournal:
         """The transactions are not ours to end."""
 
     def _interpret(self, state: dict[str, bytes]) -> Restored | None:
-        if "life" not in state:
+        if not state:
             return None
-        self._check_life(msgspec.json.decode(state["life"]))
+        self._check_life(msgspec.json.decode(state["life"], type=dict[str, object]))
         self._is_new = False
         for key, value in state.items():
             kind = key.partition("/")[0]
@@ -174,7 +177,7 @@ class KafkaJournal:
             elif kind == "period":
                 period = msgspec.json.decode(value, type=PeriodRecord)
                 self._periods[period.period.number] = period
-            elif kind in {"charges", "counters"}:
+            elif kind in {"charges", "counters", "snapshot"}:
                 self._budget_keys.add(key)
         last = self._steps[max(self._steps)]
         current = self._periods[last.period]
@@ -203,9 +206,8 @@ class KafkaJournal:
         if "snapshot" in state:
             snapshot = msgspec.json.decode(state["snapshot"], type=SnapshotRecord)
             keys = [f"counters/{snapshot.step}/{part}" for part in range(snapshot.chunks)]
-            # A new period has deleted the counters, but not the pointer to them.
-            if keys and self._budget_keys.issuperset(keys):
-                parts = [counters_of(state[key]) for key in keys]
+            parts = [counters_of(state[key]) for key in keys]
+            if parts:
                 counters.restore(
                     np.concatenate([users for users, _ in parts]),
                     np.concatenate([charges for _, charges in parts]),

@@ -94,6 +94,6 @@ def _sealed(content: bytes) -> bytes:
 
 
 def _opened(chunk: bytes) -> bytes:
-    if zlib.crc32(chunk[4:]) != int.from_bytes(chunk[:4], "little"):
+    if len(chunk) < 4 or zlib.crc32(chunk[4:]) != int.from_bytes(chunk[:4], "little"):
         raise ValueError("a checksum is wrong")
     return chunk[4:]

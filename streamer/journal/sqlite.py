@@ -22,14 +22,12 @@ from numpy.typing import NDArray
 from streamer.errors import JournalWriteError, StreamerError, UnusableJournalError
 from streamer.journal.base import Life, Restored, SnapshotRule
 from streamer.journal.directory import sync_directory
+from streamer.journal.sqlite_restore import HISTORY, read_past
 from streamer.journal.sqlite_tables import APPLICATION, FORMAT, SCHEMA, Tables
-from streamer.monitors.counters import Counters, Users
-from streamer.stream.engine import EngineState
+from streamer.monitors.counters import Users
 from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry
 
-HISTORY = 20_000
-"""How many decisions are kept to be looked at."""
 _PRUNE_EVERY = 256
 Result = TypeVar("Result")
 
@@ -114,46 +112,14 @@ class SqliteJournal:
         self._tables.forget_steps_before(min([*needed, entries[0].decided.step - _reach(entries)]))
 
     def _restore(self) -> Restored | None:
-        newest = self._tables.entries(after=-1, most=1)
-        if not newest:
+        past = read_past(self._tables)
+        if past is None:
             return None
-        last = newest[0][0]
-        step, period = last.decided.step, last.decided.period
-        found = self._tables.period(period.number)
-        key = found[1] if found else ""
-        counters = self._counters(last)
-        users, charges = counters.snapshot()
-        state = EngineState(step, period, users, charges, self._resting(step))
+        self._rule.taken(past.snapshot_users)
+        self._rule.charged(past.charges_since)
         with self._transaction():
             self._prune()
-        return Restored(state, last, self._tables.published(), key)
-
-    def _resting(self, closed: int) -> dict[str, int]:
-        """Items that rest, and the step in which each is asked about again."""
-        resting: dict[str, int] = {}
-        for entry, _ in reversed(self._tables.entries(after=-1, most=HISTORY)):
-            wakes = entry.decided.step + entry.decided.period.terms.refresh_steps
-            if wakes > closed + 1:
-                resting.update({hitter.item: wakes for hitter in entry.decided.hitters})
-        return resting
-
-    def _counters(self, last: Entry) -> Counters:
-        """The last snapshot and all charges since, complete."""
-        period = last.decided.period
-        counters = Counters(period.terms.contributions)
-        taken = self._tables.snapshot(counters)
-        self._rule.taken(counters.charged)
-        since = self._tables.charges()
-        begin = period.first - 1 if taken is None else taken
-        for entry, charged in self._tables.entries(after=begin, most=1 << 62):
-            here = since.get(entry.decided.step)
-            if (0 if here is None else len(here)) != charged:
-                raise ValueError(f"charges of step {entry.decided.step} are missing")
-        if since:
-            users, times = np.unique(np.concatenate(list(since.values())), return_counts=True)
-            counters.charge(users, times.astype(np.uint16))
-            self._rule.charged(int(times.sum()))
-        return counters
+        return past.restored
 
     def _history(self, steps: int) -> list[Decided]:
         return [entry.decided for entry, _ in reversed(self._tables.entries(-1, steps))]
@@ -180,14 +146,17 @@ class SqliteJournal:
             return work(*arguments)
 
 
-def peek(path: Path) -> None:
-    """Refuse a file that is no usable journal, without touching it or its directory."""
+def peek(path: Path) -> tuple[Life, Restored | None]:
+    """Look into a journal without touching it or its directory, whoever holds it."""
     where = f"the journal {path.parent}"
     with (
         refusal(where),
         closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True)) as it,
     ):
         check_database(it, where, None)
+        tables = Tables(it)
+        past = read_past(tables)
+        return Life(*tables.life()), past.restored if past else None
 
 
 @contextmanager

@@ -222,7 +222,7 @@ class _Loop:
         batches = await self._source.poll(min(_POLL_MS, self._frontier.until_next(now)))
         for batch in batches:
             self._receive(batch)
-        await self._sink.flush_rejected()
+        await self._sink.flush_rejected(self._sink.MOST_REJECTED)
         await self._look_for_drained()
         await self._close()
         self._hold_back()
@@ -283,6 +283,9 @@ class _Loop:
         engine = self._engine
         if engine.closed is None:
             await self._pipeline.start_at(min([through, *engine.intake.open_steps[:1]]))
+        if engine.closed is not None and through > engine.closed:
+            # The offsets in the journal are about to move past what was rejected.
+            await self._sink.flush_rejected()
         await self._pipeline.close_through(through, self._service.summary.add_step)
         # After an outage, quiet steps are recorded when we are up to date again.
         if through >= self._frontier.due(self._service.clock() - _CATCHING_UP_MS):

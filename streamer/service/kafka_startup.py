@@ -9,8 +9,12 @@ from pathlib import Path
 
 from streamer.broker.connection import Connection
 from streamer.broker.topics import TopicAdmin, TopicNeed, ensure_topics
-from streamer.config import KafkaSettings
+from streamer.broker.transactions import Transactions
+from streamer.config import KafkaSettings, Settings
 from streamer.errors import SettingError
+from streamer.journal.base import Restored
+from streamer.journal.kafka import KafkaJournal
+from streamer.service.startup import life_of, timing_of
 
 _log = logging.getLogger(__name__)
 _SERVER = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
@@ -77,6 +81,21 @@ async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
             settings.events_topic,
             kind,
         )
+
+
+async def peek_journal(connection: Connection, settings: Settings) -> tuple[Restored | None, int]:
+    """Look into the state topic, whoever writes it, and how many bytes it holds."""
+    kafka = settings.kafka
+    idle = Transactions(connection, kafka.transactional_id, kafka.state_topic)
+    journal = KafkaJournal(
+        connection,
+        idle,
+        kafka.state_topic,
+        life_of(timing_of(settings.stream)),
+        kafka.events_topic,
+        key="",
+    )
+    return await journal.restore(), journal.size
 
 
 def _servers(text: str) -> tuple[str, ...]:

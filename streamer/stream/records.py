@@ -88,10 +88,10 @@ class StepRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 class RejectedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A record that is no event, or one that cannot count: where it is and why."""
 
-    topic: str
+    topic: Annotated[str, Meta(description="The topic that it was read from.")]
     partition: int
     offset: int
-    reason: str
+    reason: Annotated[str, Meta(description="Why it does not count.", examples=["not_json"])]
     payload: Annotated[
         str | None, Meta(description="Base64 of the raw record; only if configured.")
     ] = None

@@ -22,13 +22,14 @@ class OutputTopics:
 
 
 class KafkaSink:
-    """Implements `Sink`. Rejected records go with the next step's transaction.
+    """Implements `Sink`. Rejected records are written before the journal moves past them.
 
-    They are written at least once: after a restart what was read since the last step is
-    read, and rejected, again.
+    So they are written at least once: after a restart what was read since the last step
+    is read, and rejected, again.
     """
 
     MOST_REJECTED = 10_000
+    """In memory."""
 
     def __init__(
         self, transactions: Transactions, topics: OutputTopics, note: Callable[[int], Message]
@@ -48,14 +49,13 @@ class KafkaSink:
     def reject(self, record: RejectedRecord) -> None:
         self._rejected.append(Message(self._topics.rejected, None, _encode(record)))
 
-    async def flush_rejected(self) -> None:
-        """Do not keep more rejected records than this in memory."""
-        if len(self._rejected) >= self.MOST_REJECTED:
+    async def flush_rejected(self, least: int = 1) -> None:
+        """Write the rejected records if there are so many of them."""
+        if len(self._rejected) >= least:
             rejected, self._rejected = self._rejected, []
             await self._transactions.commit(rejected)
 
     async def publish(self, publication: Publication) -> None:
-        rejected, self._rejected = self._rejected, []
         topics = self._topics
         await self._transactions.commit(
             [
@@ -67,7 +67,6 @@ class KafkaSink:
                     Message(topics.steps, str(record.step).encode(), _encode(record))
                     for record in publication.steps
                 ),
-                *rejected,
                 self._note(publication.through),
             ]
         )

@@ -1,0 +1,68 @@
+"""`streamer state`: what is in a journal. Never a user id."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streamer.commands import options
+from streamer.errors import InputError
+
+if TYPE_CHECKING:
+    from streamer.journal.inspection import JournalFacts
+
+
+def state_command(
+    journal: Annotated[
+        Path | None, typer.Option(help="A journal's directory; the state topic if not given.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A YAML file with settings, for the state topic.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show the last step, the period, and how many users are charged and exhausted."""
+    import asyncio
+
+    from streamer.commands.output import console, print_json
+
+    facts = _from_directory(journal) if journal else asyncio.run(_from_topic(config))
+    if json:
+        print_json(asdict(facts) if facts else None)
+    elif facts is None:
+        console.print("Nothing was decided yet.")
+    else:
+        for name, value in asdict(facts).items():
+            shown = f"{value:,}" if isinstance(value, int) and "step" not in name else value
+            console.print(f"{name.replace('_', ' '):>16}  {shown}")
+
+
+def _from_directory(directory: Path) -> JournalFacts | None:
+    from streamer.journal.directory import DATABASE
+    from streamer.journal.inspection import facts_of
+    from streamer.journal.sqlite import peek
+    from streamer.stream.timing import StepTiming
+
+    path = directory / DATABASE
+    if not path.is_file():
+        raise InputError(f"journal is {directory}: there is no journal in it")
+    life, restored = peek(path)
+    timing = StepTiming(life.length_ms, life.epoch_ms)
+    return facts_of(restored, timing, path.stat().st_size) if restored else None
+
+
+async def _from_topic(config: Path | None) -> JournalFacts | None:
+    from streamer.config import load
+    from streamer.journal.inspection import facts_of
+    from streamer.service.kafka_startup import connection_of, peek_journal
+    from streamer.service.startup import timing_of
+
+    settings = load({}, config)
+    connection = connection_of(settings.kafka)
+    if not await connection.check():
+        raise InputError(f"no broker answers at {settings.kafka.bootstrap_servers}")
+    restored, size = await peek_journal(connection, settings)
+    return facts_of(restored, timing_of(settings.stream), size) if restored else None
