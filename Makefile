@@ -7,13 +7,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test chaos lint format bench clean
 
 demo: $(READY)
 	$(BIN)/streamer compare
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+chaos: $(READY)
+	$(BIN)/python -m pytest -m chaos -s
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -27,6 +30,8 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/monitor.py
+	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/journal.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

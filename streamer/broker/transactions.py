@@ -86,7 +86,9 @@ class Transactions:
         while True:
             try:
                 async with asyncio.timeout(self._timeout):
-                    await self._attempt([*messages, Message(self._markers.topic, MARKER, marker)])
+                    self._tail = await self._attempt(
+                        [*messages, Message(self._markers.topic, MARKER, marker)]
+                    )
             except (ProducerFenced, InvalidProducerEpoch):
                 raise FencedError(self._identity) from None
             except MessageSizeTooLargeError:
@@ -100,13 +102,16 @@ class Transactions:
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 _log.warning("a transaction did not end (%s): looking how it stands", _name(error))
+                # Look first: if we were replaced, a new producer would fence our successor.
+                await self._was_committed(marker)
                 await self._renew()
                 if not await self._was_committed(marker):
                     continue
             self._last = marker
             return
 
-    async def _attempt(self, messages: Sequence[Message]) -> None:
+    async def _attempt(self, messages: Sequence[Message]) -> int:
+        """Returns the offset of the last message."""
         producer = self._producer
         if producer is None:
             raise KafkaError("no producer")
@@ -114,8 +119,9 @@ class Transactions:
         sent = [
             await producer.send(message.topic, message.value, message.key) for message in messages
         ]
-        await asyncio.gather(*sent)
+        written = await asyncio.gather(*sent)
         await producer.commit_transaction()
+        return int(written[-1].offset)
 
     async def _renew(self) -> None:
         """A new producer under the same identity, however long the broker is away."""

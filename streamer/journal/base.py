@@ -35,7 +35,7 @@ class Restored:
 
     state: EngineState
     last: Entry
-    """The last decision, with where to read on. If it is behind what is published, it may
+    """The last decision, with where to read on. If it is ahead of what is published, it may
     or may not have been published: it is published again, as it was decided."""
     published: Published
     key: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry
 
 _PRUNE_EVERY = 256
+_HEADER = struct.Struct(">16s 44x i 4x i")
+"""Of the file format: its name, and at 60 and 68 the version and the application."""
 Result = TypeVar("Result")
 
 
@@ -46,13 +49,16 @@ class SqliteJournal:
         self._appended = 0
         if path is not None and not path.exists():
             _create(path, life)
+        if path is not None:
+            check_header(path)
         with refusal(self._where):
             self._database = _connect(path)
         try:
             with refusal(self._where):
                 if path is None:
                     _fill(self._database, life)
-                check_database(self._database, self._where, life)
+                _check_pages(self._database)
+                _check_life(self._where, Life(*Tables(self._database).life()), life)
         except BaseException:
             self._database.close()
             raise
@@ -76,7 +82,7 @@ class SqliteJournal:
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
         said = "all that was decided is published"
         await asyncio.to_thread(self._writing, said, self._snapshot, users, charges)
-        await asyncio.to_thread(self._database.execute, "PRAGMA incremental_vacuum")
+        await asyncio.to_thread(self._give_back_pages, said)
 
     async def history(self, steps: int) -> Sequence[Decided]:
         return await asyncio.to_thread(self._refusing, self._history, steps)
@@ -126,9 +132,18 @@ class SqliteJournal:
 
     def _writing(self, said: str, work: Callable[..., None], *arguments: Any) -> None:
         """One transaction, or JournalWriteError and nothing."""
+        with self._write_errors(said), self._transaction():
+            work(*arguments)
+
+    def _give_back_pages(self, said: str) -> None:
+        # As a script: it is a step of the statement for each page, and execute() does one.
+        with self._write_errors(said):
+            self._database.executescript("PRAGMA incremental_vacuum")
+
+    @contextmanager
+    def _write_errors(self, said: str) -> Iterator[None]:
         try:
-            with self._transaction():
-                work(*arguments)
+            yield
         except (sqlite3.Error, OSError) as error:
             raise JournalWriteError(
                 f"{self._where} could not be written ({error}): {said}; mend that and start "
@@ -146,15 +161,42 @@ class SqliteJournal:
             return work(*arguments)
 
 
-def peek(path: Path) -> tuple[Life, Restored | None]:
-    """Look into a journal without touching it or its directory, whoever holds it."""
+def check_header(path: Path) -> None:
+    """Refuse a file that is no journal of ours by its first bytes: opening a foreign database
+    could already change it, or the files beside it."""
     where = f"the journal {path.parent}"
+    with refusal(where):
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            raise ValueError("it is cut off")
+        magic, version, application = _HEADER.unpack(header)
+        if magic != b"SQLite format 3\0" or application != APPLICATION:
+            raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
+        if version != FORMAT:
+            raise UnusableJournalError(
+                f"{where} has format {version}, this program knows {FORMAT}: use the version of "
+                "streamer that it was made with, or a newer one"
+            )
+
+
+def peek(path: Path) -> tuple[Life, Restored | None]:
+    """Look into a journal without touching it or its directory."""
+    where = f"the journal {path.parent}"
+    check_header(path)
     with (
         refusal(where),
-        closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True)) as it,
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database,
     ):
-        check_database(it, where, None)
-        tables = Tables(it)
+        try:
+            _check_pages(database)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            raise UnusableJournalError(
+                f"{where} was left in the middle of a write: the next run takes that back"
+            ) from None
+        tables = Tables(database)
         past = read_past(tables)
         return Life(*tables.life()), past.restored if past else None
 
@@ -166,37 +208,28 @@ def refusal(where: str) -> Iterator[None]:
         yield
     except UnusableJournalError:
         raise
-    except (sqlite3.Error, msgspec.MsgspecError, StreamerError, TypeError, ValueError) as error:
+    except (
+        sqlite3.Error,
+        OSError,
+        msgspec.MsgspecError,
+        StreamerError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise UnusableJournalError(
             f"{where} cannot be read ({error}): restore it from a backup; it is left as it is, "
             "because starting anew would spend the users' budgets twice"
         ) from None
 
 
-def check_database(database: sqlite3.Connection, where: str, life: Life | None) -> None:
-    """Refuse, unchanged, a database that cannot be used as it is."""
-    application = database.execute("PRAGMA application_id").fetchone()[0]
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION:
-        empty = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if empty:
-            raise ValueError("it is empty")
-        raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
-    if version != FORMAT:
-        raise UnusableJournalError(
-            f"{where} has format {version}, this program knows {FORMAT}: use the version of "
-            "streamer that it was made with, or a newer one"
-        )
+def _check_pages(database: sqlite3.Connection) -> None:
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise ValueError("its pages do not fit together")
-    length_ms, epoch_ms = Tables(database).life()
-    if life is not None:
-        _check_life(where, {"step_seconds": length_ms, "epoch": epoch_ms}, life)
 
 
-def _check_life(where: str, kept: Mapping[str, int], life: Life) -> None:
+def _check_life(where: str, kept: Life, life: Life) -> None:
     wanted = {"step_seconds": life.length_ms, "epoch": life.epoch_ms}
-    for setting, milliseconds in kept.items():
+    for setting, milliseconds in (("step_seconds", kept.length_ms), ("epoch", kept.epoch_ms)):
         if milliseconds != wanted[setting]:
             raise UnusableJournalError(
                 f"{where} was made with {setting} {milliseconds / 1000:g} s, not "
@@ -206,7 +239,7 @@ def _check_life(where: str, kept: Mapping[str, int], life: Life) -> None:
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
-    name = ":memory:" if path is None else f"file:{path.absolute()}?mode=rw"
+    name = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
     database = sqlite3.connect(
         name, uri=path is not None, isolation_level=None, check_same_thread=False
     )

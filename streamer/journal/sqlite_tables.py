@@ -67,6 +67,9 @@ class Tables:
             return msgspec.json.decode(period, type=Period), str(key)
         return None
 
+    def has_periods(self) -> bool:
+        return any(True for _ in self._rows("periods", "number, period, key"))
+
     def put_step(self, entry: Entry) -> None:
         decided = entry.decided
         self._insert(
@@ -80,18 +83,18 @@ class Tables:
     def entries(self, after: int, most: int) -> list[tuple[Entry, int]]:
         """The last decisions behind a step, the newest first, each with how many it charged."""
         found = []
+        known: dict[int, Period] = {}
         for step, first, number, hitters, offsets, charged in self._rows(
             "steps",
             "step, first, period, hitters, offsets, charged",
             "WHERE step > ? ORDER BY step DESC LIMIT ?",
             (after, most),
         ):
-            period = self.period(int(number))
-            if period is None:
-                raise ValueError(f"period {number} is missing")
+            if number not in known:
+                known[number] = self._known_period(number)
             told = msgspec.json.decode(hitters, type=tuple[Hitter, ...])
             entry = Entry(
-                Decided(int(step), int(first), period[0], told),
+                Decided(int(step), int(first), known[number], told),
                 msgspec.json.decode(offsets, type=dict[str, int]),
             )
             found.append((entry, int(charged)))
@@ -153,6 +156,12 @@ class Tables:
             int(step): np.frombuffer(users, dtype="<u8").astype(np.uint64)
             for step, users in self._rows("charges", "step, users", "ORDER BY step")
         }
+
+    def _known_period(self, number: int) -> Period:
+        found = self.period(number)
+        if found is None:
+            raise ValueError(f"period {number} is missing")
+        return found[0]
 
     def _insert(self, table: str, *values: Value) -> None:
         row = (*values, _crc(values))

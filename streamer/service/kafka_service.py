@@ -199,7 +199,11 @@ class _Loop:
         self._source = source
         self._sink = sink
         self._frontier = frontier
-        self._moved = self._committed = self._looked = time.monotonic()
+        self._ahead_ms = round(service.settings.stream.ahead_seconds * 1000)
+        self._committed = self._looked = time.monotonic()
+        self._stuck_since: float | None = None
+        self._listed: int | None = None
+        """The last step that was over by the clock when partitions were asked for."""
 
     async def run(self) -> None:
         broken, wait = False, _FIRST_WAIT
@@ -229,15 +233,17 @@ class _Loop:
         await self._now_and_then()
 
     def _receive(self, batch: Batch) -> None:
-        self._moved = time.monotonic()
+        self._stuck_since = None
         service, engine = self._service, self._engine
-        received = engine.intake.receive(batch, engine.closed, service.clock())
+        now = service.clock()
+        received = engine.intake.receive(batch, engine.closed, now)
         service.summary.add_batch(batch, received)
         if batch.arrivals is not None:
             # Nothing has arrived in the future: a producer's clock that runs ahead must
-            # not close steps for others.
-            latest = min(int(batch.arrivals.max()), service.clock())
-            self._frontier.read(batch.partition, latest)
+            # not close steps for others, and one that is far ahead tells nothing at all.
+            credible = batch.arrivals[batch.arrivals <= now + self._ahead_ms]
+            if len(credible):
+                self._frontier.read(batch.partition, min(int(credible.max()), now))
         self._reject(batch, received)
 
     def _reject(self, batch: Batch, received: Received) -> None:
@@ -269,15 +275,35 @@ class _Loop:
                 self._frontier.drained(partition, now)
             else:
                 behind = True
-        if behind and time.monotonic() - self._moved > _WATCHDOG_SECONDS:
+        await self._watch_progress(behind)
+
+    async def _watch_progress(self, behind: bool) -> None:
+        """Consumers have been seen to stop silently: nothing comes although there is more."""
+        now = time.monotonic()
+        if not behind:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = now
+        elif now - self._stuck_since > _WATCHDOG_SECONDS:
             _log.warning(
                 "nothing was read for %g s although there is more: reconnecting", _WATCHDOG_SECONDS
             )
-            self._moved = time.monotonic()
+            self._stuck_since = None
             await self._source.restart()
 
-    async def _close(self) -> None:
+    async def _closable(self) -> int | None:
+        """The last step that may close: partitions were asked for when it was over.
+
+        One that is added later holds nothing for it.
+        """
         through = self._frontier.closable()
+        if through is not None and (self._listed is None or self._listed < through):
+            await self._find_partitions()
+            through = self._frontier.closable()
+        return through
+
+    async def _close(self) -> None:
+        through = await self._closable()
         if through is None:
             return
         engine = self._engine
@@ -302,8 +328,13 @@ class _Loop:
             self._committed = now
             await self._source.commit()
         if now - self._looked > _PARTITIONS_SECONDS:
-            self._looked = now
-            new = await self._source.find_new_partitions()
-            if new:
-                _log.info("new partitions: %s", ", ".join(new))
-                self._frontier.watch(new)
+            await self._find_partitions()
+
+    async def _find_partitions(self) -> None:
+        self._looked = time.monotonic()
+        listed = self._frontier.due(self._service.clock())
+        new = await self._source.find_new_partitions()
+        if new:
+            _log.info("new partitions: %s", ", ".join(new))
+        self._frontier.watch(self._source.partitions)
+        self._listed = listed

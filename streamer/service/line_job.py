@@ -14,7 +14,7 @@ from pathlib import Path
 from streamer.config import Settings
 from streamer.errors import InputError, OutputError, UnusableJournalError
 from streamer.journal.directory import DATABASE, JournalDirectory
-from streamer.journal.sqlite import SqliteJournal, peek
+from streamer.journal.sqlite import SqliteJournal, check_header
 from streamer.privacy.threshold import Plan
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Checkpoint, Pipeline
@@ -66,7 +66,7 @@ class LineJob:
         if self.journal is None or not (self.journal / DATABASE).exists():
             self.check_outputs_empty()
         else:
-            peek(self.journal / DATABASE)
+            check_header(self.journal / DATABASE)
 
     def check_outputs_empty(self) -> None:
         """Results without the budgets that they were paid from: a journal was lost."""

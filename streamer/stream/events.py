@@ -92,7 +92,7 @@ class Decoded:
 
 
 class EventDecoder:
-    """Decodes whole batches; a batch with a bad record is decoded one by one."""
+    """Decodes batches of records to columns."""
 
     def __init__(self, timing: StepTiming, limits: Limits | None = None) -> None:
         self._timing = timing
@@ -113,9 +113,8 @@ class EventDecoder:
         moments = repeat(None, len(records)) if arrivals is None else arrivals.tolist()
         places, users, items, times = [], [], [], []
         rejections = []
-        for place, (event, arrival) in enumerate(
-            zip(self._decode_all(records), moments, strict=True)
-        ):
+        for place, (record, arrival) in enumerate(zip(records, moments, strict=True)):
+            event = self._decode(record)
             if isinstance(event, Reason):
                 rejections.append(Rejection(place, event))
                 continue
@@ -130,22 +129,8 @@ class EventDecoder:
         columns = np.array(places, dtype=np.int64), np.array(times, dtype=np.int64)
         return Decoded(columns[0], users, items, columns[1], rejections)
 
-    def _decode_all(self, records: Sequence[bytes | None]) -> list[Event] | list[Event | Reason]:
-        """Without looking for reasons, as long as there is nothing to reject.
-
-        Each record by itself: joined and decoded as lines, two documents in one record
-        and none in another would be taken for one each.
-        """
-        try:
-            if max(map(len, records), default=0) <= self._short:  # type: ignore[arg-type]
-                events = list(map(self._json.decode, records))  # type: ignore[arg-type]
-                if all(event.user and event.item for event in events):
-                    return events
-        except (TypeError, ValueError, RecursionError):
-            pass
-        return [self._decode_one(record) for record in records]
-
-    def _decode_one(self, record: bytes | None) -> Event | Reason:
+    def _decode(self, record: bytes | None) -> Event | Reason:
+        """Each record by itself: what one of them holds must never change another's fate."""
         if not record:
             return Reason.EMPTY
         if len(record) > self._limits.record_bytes:
@@ -156,6 +141,8 @@ class EventDecoder:
             return _explain(str(error))
         except (ValueError, RecursionError):
             return Reason.NOT_JSON
+        if len(record) <= self._short and event.user and event.item:
+            return event
         return self._fault(event) or event
 
     def _fault(self, event: Event) -> Reason | None:
@@ -187,13 +174,25 @@ class EventDecoder:
         return time
 
 
-@lru_cache(maxsize=1 << 16)
 def _parse(text: str) -> int | Reason:
-    """Many events share a moment, so most texts have been seen before."""
+    """The usual form, with milliseconds, is read from its second: that has been seen before."""
+    fraction = text[20:23]
+    if len(text) == 24 and text[19] == "." and text[23] == "Z" and _is_number(fraction):
+        second = _parse_seen(text[:19] + "Z")
+        return second if isinstance(second, Reason) else second + int(fraction)
+    return _parse_seen(text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _parse_seen(text: str) -> int | Reason:
     try:
         return parse_rfc3339(text)
     except ValueError:
         return Reason.BAD_TIME
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _explain(error: str) -> Reason:

@@ -47,7 +47,7 @@ class FateRule:
         if arrivals is None:
             return Fates(steps, never, never, never)
         arrival_ahead = never if now is None else arrivals > now + self.ahead_ms
-        # Sums, not differences: an arrival may be any number of 64 bits.
+        # An arrival may be any number of 64 bits: nothing is subtracted from it.
         time_ahead = (times - self.ahead_ms > arrivals) & ~arrival_ahead
         ends = timing.epoch_ms + (steps + 1) * timing.length_ms
         late = (arrivals >= ends + timing.lateness_ms) & ~arrival_ahead

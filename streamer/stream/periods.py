@@ -35,6 +35,15 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """The last period of another length: the step after it, its number and its length."""
+
+    end: int
+    number: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Period:
     """A budget period: its number, its first step, its terms and the plan made of them.
 
@@ -47,6 +56,8 @@ class Period:
     terms: Terms
     plan: Plan
     margin: int
+    before: Before | None = None
+    """What was before periods had this length."""
 
     @classmethod
     def containing(cls, step: int, terms: Terms) -> Period:
@@ -61,8 +72,10 @@ class Period:
 
     def number_at(self, step: int) -> int:
         """The number of the period that a step lies in, this one or one before it."""
-        behind = self.first - step
-        return self.number if behind <= 0 else self.number - -(-behind // self.terms.period_steps)
+        if self.before is not None and step < self.before.end:
+            return self.before.number - (self.before.end - 1 - step) // self.before.length
+        behind = max(0, self.first - step)
+        return self.number - -(-behind // self.terms.period_steps)
 
     def at(self, step: int, terms: Terms) -> Period:
         """The period that a later step lies in; new terms begin with the next period."""
@@ -70,9 +83,14 @@ class Period:
             return self
         skipped = (step - self.end) // terms.period_steps
         first = self.end + skipped * terms.period_steps
-        return self._planned(self.number + 1 + skipped, first, terms)
+        before = self.before
+        if terms.period_steps != self.terms.period_steps:
+            before = Before(self.end, self.number, self.terms.period_steps)
+        return self._planned(self.number + 1 + skipped, first, terms, before)
 
     @classmethod
-    def _planned(cls, number: int, first: int, terms: Terms) -> Period:
+    def _planned(
+        cls, number: int, first: int, terms: Terms, before: Before | None = None
+    ) -> Period:
         planned = terms.plan()
-        return cls(number, first, terms, planned, planned.law.margin())
+        return cls(number, first, terms, planned, planned.law.margin(), before)

@@ -104,16 +104,15 @@ class KafkaSource:
     async def commit(self) -> None:
         """For lag tools only: a failure is of no consequence."""
         consumer = self._running()
-        offsets = {TopicPartition(self._topic, n): o for n, o in self._positions.items() if o}
         with contextlib.suppress(KafkaError):
-            await consumer.commit(offsets)
+            await consumer.commit({p: await consumer.position(p) for p in self._assigned()})
 
     async def _open(self) -> None:
         consumer = AIOKafkaConsumer(
             **self._connection.options(),
             group_id=self._group,
             isolation_level="read_committed",
-            auto_offset_reset="earliest",
+            auto_offset_reset="none",  # we seek, and want to know of what is lost
             enable_auto_commit=False,
             max_poll_records=self._most_records,
             fetch_max_wait_ms=100,
@@ -122,20 +121,33 @@ class KafkaSource:
         await consumer.start()
         self._consumer = consumer
         numbers = sorted(await self._admin.partitions(self._topic))
-        for number in numbers:
-            self._positions.setdefault(number, 0)
         partitions = [TopicPartition(self._topic, number) for number in numbers]
-        consumer.assign(partitions)
         begins = await consumer.beginning_offsets(partitions)
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
         for partition in partitions:
-            wanted = self._positions[partition.partition]
-            if 0 < wanted < begins[partition]:
-                _log.warning(
-                    "partition %d was to be read on at offset %d, but begins at %d: the topic's "
-                    "retention is too short, events are lost",
-                    *(partition.partition, wanted, begins[partition]),
-                )
-            consumer.seek(partition, max(wanted, begins[partition]))
+            offset = self._place(partition.partition, begins[partition], ends[partition])
+            self._positions[partition.partition] = offset
+            consumer.seek(partition, offset)
+
+    def _place(self, number: int, begin: int, end: int) -> int:
+        """Where to read on in a partition: at its beginning if that cannot be elsewhere."""
+        wanted = self._positions.get(number)
+        if wanted is None:
+            return begin
+        if wanted < begin:
+            _log.warning(
+                "partition %d was to be read on at offset %d, but begins at %d: the topic's "
+                "retention is too short, events are lost",
+                *(number, wanted, begin),
+            )
+        elif wanted > end:
+            _log.warning(
+                "partition %d was to be read on at offset %d, but ends at %d: it was made anew or "
+                "has lost events; it is read from its beginning",
+                *(number, wanted, end),
+            )
+        return wanted if begin <= wanted <= end else begin
 
     def _assigned(self) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in sorted(self._positions)]

@@ -1,0 +1,66 @@
+"""Results, field by field as the contract has them. For step records see test_publication."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamer.stream.periods import Period
+from streamer.stream.records import Decided, Entry, Hitter, result_records
+from tests.stream.making import MINUTES, terms, written
+
+TERMS = terms(epsilon=1.0, delta=1e-6, contributions=3, period_steps=20, beta=0.05)
+
+
+@pytest.fixture(scope="module")
+def period():
+    return Period.containing(29, TERMS)
+
+
+class TestResults:
+    def test_a_result_is_that_of_the_contract(self, period):
+        decided = Decided(29, 29, period, (Hitter("crash:NPE", 812),))
+        [result] = result_records(decided, MINUTES)
+        assert written(result) == [
+            ("step", 29),
+            ("start", "2026-01-01T00:29:00Z"),
+            ("end", "2026-01-01T00:30:00Z"),
+            ("item", "crash:NPE"),
+            ("estimate", 812),
+            ("margin", period.plan.law.margin()),
+            ("threshold", TERMS.plan().threshold),
+            ("epsilon", 1.0),
+            ("delta", 1e-6),
+            ("contributions", 3),
+            ("period", 1),
+        ]
+
+    def test_there_is_one_for_each_hitter_in_their_order(self, period):
+        hitters = tuple(Hitter(item, 800 + place) for place, item in enumerate("abc"))
+        results = result_records(Decided(29, 29, period, hitters), MINUTES)
+        assert [(result.item, result.estimate) for result in results] == [
+            ("a", 800),
+            ("b", 801),
+            ("c", 802),
+        ]
+
+    def test_a_step_without_hitters_has_none(self, period):
+        assert list(result_records(Decided(29, 29, period), MINUTES)) == []
+
+    @given(st.text())
+    def test_an_item_of_any_text_is_read_back(self, item):
+        decided = Decided(29, 29, Period.containing(29, TERMS), (Hitter(item, 812),))
+        [result] = result_records(decided, MINUTES)
+        assert json.loads(msgspec.json.encode(result))["item"] == item
+
+
+class TestDefaults:
+    def test_a_decision_charges_nobody_unless_it_says_whom(self, period):
+        charged = Decided(29, 29, period).charged
+        assert (charged.tolist(), charged.dtype) == ([], np.uint64)
+
+    def test_an_entry_has_no_offsets_unless_it_says_which(self, period):
+        assert dict(Entry(Decided(29, 29, period)).offsets) == {}
