@@ -5,32 +5,13 @@
 Compared with `np.argsort` of the same users' numbers in the same run.
 """
 
-import statistics
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
+from stopwatch import Stopwatch
 
 from streamer import Guarantee, HeavyHitterMonitor, Workload, plan
 
 USERS, ITEMS, STEPS = 1_000_000, 100_000, 15
 HEAVY_ITEMS, HEAVY_SHARE = 20, 0.05
-
-
-class Stopwatch:
-    def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = defaultdict(list)
-
-    @contextmanager
-    def measure(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[part].append(time.perf_counter() - start)
-
-    def median(self, part: str) -> float:
-        return statistics.median(self.seconds[part])
 
 
 def main() -> None:

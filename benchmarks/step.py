@@ -6,16 +6,11 @@ Closing is compared with `np.argsort` of the same pseudonyms, in turns within on
 only that ratio means anything on another machine.
 """
 
-import statistics
-import time
 import tracemalloc
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from stopwatch import Stopwatch
 
 import streamer.stream.engine as engine_module
 from streamer.monitors.heavy_hitters import count_holders
@@ -46,27 +41,6 @@ TERMS = Terms(
     beta=0.05,
     items=ITEMS,
 )
-
-
-class Stopwatch:
-    def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = defaultdict(list)
-
-    @contextmanager
-    def measure(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[part].append(time.perf_counter() - start)
-
-    def measured(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any) -> Any:
-            with self.measure(part):
-                return function(*arguments)
-
-        return wrapped
-
-    def median(self, part: str) -> float:
-        return statistics.median(self.seconds[part])
 
 
 class FilledSteps(Intake):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import for_code
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, for_code
 
 from streamer.broker.connection import Connection
 from streamer.errors import SettingError
@@ -32,12 +32,23 @@ class TopicNeed:
     required: tuple[str, ...] = ()
     """Those of `config` without which the service must not start."""
 
-    @property
-    def command(self) -> str:
-        """How to make it by hand."""
-        parts = [f"kafka-topics.sh --create --topic {self.name} --partitions {self.partitions}"]
-        parts += [f"--config {name}={value}" for name, value in self.config.items()]
-        return " ".join(parts)
+    def creation(self, servers: str) -> str:
+        """The command that makes it."""
+        options = [f"--config {name}={value}" for name, value in self.config.items()]
+        return " ".join(
+            [
+                f"kafka-topics.sh --bootstrap-server {servers} --create --topic {self.name}",
+                f"--partitions {self.partitions}",
+                *options,
+            ]
+        )
+
+    def correction(self, servers: str, name: str) -> str:
+        """The command that sets one of its settings right."""
+        return (
+            f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {self.name} "
+            f"--add-config {name}={self.config[name]}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,7 @@ class TopicAdmin:
     """Asks about topics, and makes them."""
 
     def __init__(self, connection: Connection) -> None:
+        self.servers = ",".join(connection.servers)
         self._client = AIOKafkaAdminClient(**connection.options())
 
     async def start(self) -> None:
@@ -63,6 +75,8 @@ class TopicAdmin:
     async def partitions(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions; none if there is no such topic."""
         described = await self._client.describe_topics([topic])
+        for found in described:
+            _check_allowed(topic, found["error_code"])
         return {partition["partition"] for found in described for partition in found["partitions"]}
 
     async def facts(self, topic: str) -> TopicFacts | None:
@@ -71,6 +85,9 @@ class TopicAdmin:
             return None
         resource = ConfigResource(ConfigResourceType.TOPIC, topic)
         answers: Sequence[Any] = await self._client.describe_configs([resource])
+        for answer in answers:
+            for found in answer.resources:
+                _check_allowed(topic, found[0])
         config = {
             entry[0]: entry[1] or ""
             for answer in answers
@@ -91,21 +108,50 @@ class TopicAdmin:
                 )
 
 
+async def check_one_cluster(connection: Connection) -> None:
+    """Brokers of two clusters in one list: what is read would depend on who answers first."""
+    found: dict[str, str] = {}
+    for server in connection.servers if len(connection.servers) > 1 else ():
+        client = AIOKafkaAdminClient(**replace(connection, servers=(server,)).options())
+        try:
+            await client.start()
+            found[server] = (await client.describe_cluster())["cluster_id"]
+        except KafkaError:
+            continue  # one that is away can be asked another time
+        finally:
+            await client.close()
+    if len(set(found.values())) > 1:
+        raise SettingError(
+            "kafka.bootstrap_servers",
+            ",".join(connection.servers),
+            "they belong to different clusters; name brokers of one",
+        )
+
+
 async def ensure_topics(
     admin: TopicAdmin, needs: Sequence[TopicNeed], create: bool, replication: int | None
 ) -> dict[str, TopicFacts]:
     """Check all topics; make those that are missing if that is wanted."""
     facts = {}
     for need in needs:
-        found = await admin.facts(need.name)
-        if found is None and create:
-            await admin.create(need, replication)
-            found = await _appearing(admin, need.name)
+        try:
+            found = await admin.facts(need.name)
+            if found is None and create:
+                await admin.create(need, replication)
+                found = await _appearing(admin, need.name)
+        except TopicAuthorizationFailedError:
+            raise SettingError(
+                need.setting,
+                need.name,
+                "this user may not look at it: allow it Describe and DescribeConfigs",
+            ) from None
         if found is None:
             raise SettingError(
-                need.setting, need.name, f"there is no such topic; make it with: {need.command}"
+                need.setting,
+                need.name,
+                f"there is no such topic; make it with: {need.creation(admin.servers)}",
             )
-        _check(need, found)
+        _check(need, found, admin.servers)
         facts[need.name] = found
     return facts
 
@@ -120,16 +166,24 @@ async def _appearing(admin: TopicAdmin, topic: str) -> TopicFacts | None:
         await asyncio.sleep(0.05)
 
 
-def _check(need: TopicNeed, found: TopicFacts) -> None:
+def _check_allowed(topic: str, code: int) -> None:
+    if code == TopicAuthorizationFailedError.errno:
+        raise TopicAuthorizationFailedError(topic)
+
+
+def _check(need: TopicNeed, found: TopicFacts, servers: str) -> None:
     if need.one_partition and found.partitions != 1:
         raise SettingError(
-            need.setting, need.name, f"it has {found.partitions} partitions and must have 1"
+            need.setting,
+            need.name,
+            f"it has {found.partitions} partitions and must have 1; name another, or delete it "
+            f"and make it with: {need.creation(servers)}",
         )
     for name in need.required:
         if found.config.get(name) != need.config[name]:
             raise SettingError(
                 need.setting,
                 need.name,
-                f"its {name} is {found.config.get(name)}; set it with: kafka-configs.sh --alter "
-                f"--topic {need.name} --add-config {name}={need.config[name]}",
+                f"its {name} is {found.config.get(name)}; set it with: "
+                f"{need.correction(servers, name)}",
             )

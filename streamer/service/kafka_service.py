@@ -19,7 +19,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.broker.connection import Connection
-from streamer.broker.topics import TopicAdmin
+from streamer.broker.topics import TopicAdmin, check_one_cluster
 from streamer.broker.transactions import Transactions, ends_of
 from streamer.config import Settings
 from streamer.errors import SettingError, UnusableJournalError
@@ -97,6 +97,7 @@ class KafkaService:
         async with AsyncExitStack() as at_end:
             if not await self._reach(connection):
                 return
+            await check_one_cluster(connection)
             admin = TopicAdmin(connection)
             await admin.start()
             at_end.push_async_callback(admin.stop)
