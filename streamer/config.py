@@ -182,11 +182,21 @@ def _check_environment() -> None:
         raise SettingsError(unknown)
 
 
+class _Loader(yaml.SafeLoader):
+    """Leaves a time as it is written: stream.epoch is one."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def _read(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
     except OSError as error:
         raise SettingsError([f"config is {file}: {error.strerror}"]) from None
     except yaml.MarkedYAMLError as error:
@@ -206,7 +216,7 @@ def _read(file: Path | None) -> dict[str, Any]:
         raise SettingsError(
             [f"config is {file}: {name} must be a section with settings" for name in wrong]
         )
-    return content
+    return {str(name): section for name, section in content.items()}
 
 
 def _sentence(detail: dict[str, Any]) -> str:
@@ -214,6 +224,7 @@ def _sentence(detail: dict[str, Any]) -> str:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         return f"{name} is not a setting: see 'streamer config' for those that are"
-    value = detail["input"]
-    shown = "given" if name.endswith("key") else value
+    # A whole section may hold a secret, too.
+    secret = len(detail["loc"]) == 1 or name.endswith(("key", "password"))
+    shown = "given" if secret else detail["input"]
     return f"{name} is {shown}: {detail['msg'][0].lower()}{detail['msg'][1:]}"

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import create_conn
+from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import (
     AuthenticationFailedError,
     AuthenticationMethodNotSupported,
+    IllegalSaslStateError,
+    KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
+from aiokafka.protocol.metadata import MetadataRequest
 
 from streamer.errors import SettingError
 
@@ -55,15 +58,40 @@ class Connection:
 
     async def check(self) -> bool:
         """Whether some broker answers. What only a change of settings can mend is raised."""
+        mistakes = []
         for server in self.servers:
-            host, _, port = server.rpartition(":")
-            if await self._answers(host.strip("[]"), int(port)):
-                return True
+            try:
+                if await self._answers(server):
+                    return True
+            except SettingError as mistake:
+                mistakes.append(mistake)
+        if mistakes:
+            raise mistakes[0]
         return False
 
-    async def _answers(self, host: str, port: int) -> bool:
+    async def _answers(self, server: str, again: bool = True) -> bool:
+        host, _, port = server.rpartition(":")
+        connection = await self._connect(host.strip("[]"), int(port), server)
+        if connection is None:
+            return False
         try:
-            connection = await create_conn(host, port, **self._security())
+            let_in = (await connection.send(MetadataRequest([]))).cluster_id is not None
+        except KafkaConnectionError:
+            let_in = False
+        except (KafkaError, TimeoutError, OSError):
+            return False
+        finally:
+            connection.close()
+        if not let_in and again:
+            # A server that is just being stopped does the same, but only once.
+            return await self._answers(server, again=False)
+        if not let_in:
+            raise self._shut_out(server)
+        return True
+
+    async def _connect(self, host: str, port: int, server: str) -> AIOKafkaConnection | None:
+        try:
+            return await create_conn(host, port, **self._security())
         except (SaslAuthenticationFailed, AuthenticationFailedError):
             raise SettingError(
                 "kafka.sasl_username", self.username, "the broker refuses it with this password"
@@ -72,26 +100,75 @@ class Connection:
             raise SettingError(
                 "kafka.sasl_mechanism", self.sasl_mechanism, "the broker does not offer it"
             ) from None
-        except ssl.SSLCertVerificationError as error:
-            raise SettingError(
-                "kafka.ssl_ca_file",
-                "not the one that the broker's certificate is from",
-                f"{error.verify_message}; name the file with that authority",
-            ) from None
+        except IllegalSaslStateError:
+            raise self._other_protocol(server, "takes no logins") from None
         except ssl.SSLError as error:
+            raise self._tls_failure(server, error) from None
+        except (socket.gaierror, UnicodeError) as error:
+            if isinstance(error, OSError) and error.errno == socket.EAI_AGAIN:
+                return None
             raise SettingError(
-                "kafka.security_protocol",
-                self.security_protocol,
-                f"the TLS handshake with {host}:{port} fails ({error.reason})",
+                "kafka.bootstrap_servers", server, "there is no host of that name"
             ) from None
-        except socket.gaierror:
-            raise SettingError(
-                "kafka.bootstrap_servers", f"{host}:{port}", "there is no host of that name"
-            ) from None
-        except (TimeoutError, OSError, KafkaError):
-            return False
-        connection.close()
-        return True
+        except (TimeoutError, OSError, KafkaError) as error:
+            cause = error.__cause__
+            if isinstance(cause, ssl.SSLError):
+                raise self._tls_failure(server, cause) from None
+            if isinstance(cause, asyncio.IncompleteReadError) and _is_tls(cause):
+                raise self._other_protocol(server, "speaks TLS") from None
+            if self.ssl_context is not None and await _speaks_plainly(host, port):
+                raise self._other_protocol(server, "does not speak TLS") from None
+            return None
+
+    def _other_protocol(self, server: str, fact: str) -> SettingError:
+        return SettingError("kafka.security_protocol", self.security_protocol, f"{server} {fact}")
+
+    def _tls_failure(self, server: str, error: ssl.SSLError) -> SettingError:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            if error.verify_code in _NOT_TRUSTED:
+                return SettingError(
+                    "kafka.ssl_ca_file",
+                    "not the one that the broker's certificate is from",
+                    f"{error.verify_message}; name the file with that authority",
+                )
+            return SettingError(
+                "kafka.bootstrap_servers",
+                server,
+                f"its certificate is refused ({error.verify_message})",
+            )
+        if "CERTIFICATE" in (error.reason or ""):
+            return SettingError(
+                "kafka.ssl_cert_file",
+                "missing or not trusted",
+                f"{server} wants a certificate from an authority that it knows",
+            )
+        return self._other_protocol(server, f"fails the TLS handshake ({error.reason})")
+
+    def _shut_out(self, server: str) -> SettingError:
+        """A server that connects, and then tells nothing, wants to be shown something first."""
+        if self.token_file is not None:
+            return SettingError(
+                "kafka.sasl_token_file", self.token_file, f"{server} refuses the token in it"
+            )
+        return self._other_protocol(server, "ends the connection: it may want a login (SASL)")
+
+
+# The numbers of OpenSSL for a chain that ends in nothing we trust.
+_NOT_TRUSTED = {2, 18, 19, 20, 21}
+
+
+def _is_tls(error: asyncio.IncompleteReadError) -> bool:
+    """Whether the length that an answer began with is the beginning of an alert in TLS."""
+    return error.expected is not None and error.expected >> 16 == 0x1503
+
+
+async def _speaks_plainly(host: str, port: int) -> bool:
+    try:
+        connection = await create_conn(host, port)
+    except (TimeoutError, OSError, KafkaError):
+        return False
+    connection.close()
+    return True
 
 
 class _TokenFile(AbstractTokenProvider):  # type: ignore[misc]

@@ -11,7 +11,6 @@ replaced, and we end.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.errors import (
     InvalidProducerEpoch,
+    InvalidTransactionTimeout,
     KafkaError,
     MessageSizeTooLargeError,
     ProducerFenced,
@@ -28,6 +28,7 @@ from aiokafka.errors import (
 )
 
 from streamer.broker.connection import Connection
+from streamer.broker.ending import end_client
 from streamer.errors import FencedError, PublishError, SettingError
 
 MARKER = b"transaction"
@@ -94,11 +95,13 @@ class Transactions:
             except MessageSizeTooLargeError:
                 raise PublishError(
                     "a record is larger than the broker takes: raise max.message.bytes of "
-                    f"{', '.join(sorted({message.topic for message in messages}))}"
+                    f"{_topics(messages)}"
                 ) from None
-            except TopicAuthorizationFailedError as error:
+            except TopicAuthorizationFailedError:
                 raise SettingError(
-                    "kafka.sasl_username", "given", f"it may not write: {error}"
+                    "kafka.sasl_username",
+                    self._connection.username,
+                    f"it may not write to all of {_topics(messages)}",
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 _log.warning("a transaction did not end (%s): looking how it stands", _name(error))
@@ -139,12 +142,19 @@ class Transactions:
                 async with asyncio.timeout(self._timeout):
                     await producer.start()
             except TransactionalIdAuthorizationFailed:
-                await _quietly(producer.stop())
+                await end_client(producer)
                 raise SettingError(
                     "kafka.transactional_id", self._identity, "this user may not use it"
                 ) from None
+            except InvalidTransactionTimeout:
+                await end_client(producer)
+                raise SettingError(
+                    "kafka.transaction_timeout_seconds",
+                    self._timeout,
+                    "it is more than the broker's transaction.max.timeout.ms",
+                ) from None
             except (KafkaError, TimeoutError, OSError) as error:
-                await _quietly(producer.stop())
+                await end_client(producer)
                 self._tell(f"waiting for the broker ({_name(error)})")
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
@@ -166,7 +176,7 @@ class Transactions:
     async def _throw_away(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            await _quietly(producer.stop())
+            await end_client(producer)
 
 
 async def read_committed(
@@ -207,7 +217,7 @@ async def read_committed(
             _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
             await asyncio.sleep(_FIRST_WAIT)
         finally:
-            await _quietly(consumer.stop())
+            await end_client(consumer)
 
 
 async def ends_of(
@@ -219,13 +229,11 @@ async def ends_of(
     try:
         return dict(await consumer.end_offsets(list(partitions)))
     finally:
-        await _quietly(consumer.stop())
+        await end_client(consumer)
 
 
-async def _quietly(stopping: object) -> None:
-    """An end that must not fail, nor take long: what it ends is useless anyway."""
-    with contextlib.suppress(Exception):
-        await asyncio.wait_for(stopping, 5)  # type: ignore[arg-type]
+def _topics(messages: Sequence[Message]) -> str:
+    return ", ".join(sorted({message.topic for message in messages}))
 
 
 def _name(error: BaseException) -> str:

@@ -48,7 +48,7 @@ def audit_command(
     check_whole("trials", trials, FEWEST_TRIALS, MOST_TRIALS)
     guarantee = Guarantee(epsilon, delta, contributions, neighbours)
     planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
-    with Progress(console=notes, transient=True) as progress:
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         bar = progress.add_task("attacking", total=len(attacks_on(planned, trials)))
         findings = audit(planned, trials, progress=lambda: progress.advance(bar))
     if json:

@@ -45,7 +45,7 @@ def compare_command(
         check_plot(plot)
     warn_seeded(seed)
     random_bytes = secure_bytes if seed is None else SeededBytes(seed)
-    with Progress(console=notes, transient=True) as progress:
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         bar = progress.add_task("planning", total=None)
         example = paper_example(users, guarantee, beta)
         total = len(enter(example, guarantee)) * example.steps * trials

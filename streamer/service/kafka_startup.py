@@ -26,12 +26,9 @@ def connection_of(settings: KafkaSettings) -> Connection:
     mechanism = settings.sasl_mechanism if sasl else None
     password = _password(settings) if sasl and mechanism != "OAUTHBEARER" else None
     if sasl and mechanism == "OAUTHBEARER":
-        if settings.sasl_token_file is None or not settings.sasl_token_file.is_file():
-            raise SettingError(
-                "kafka.sasl_token_file",
-                settings.sasl_token_file,
-                "it must name a file with a token",
-            )
+        if settings.sasl_token_file is None:
+            raise SettingError("kafka.sasl_token_file", None, "it must name a file with a token")
+        _read("kafka.sasl_token_file", settings.sasl_token_file)
     elif sasl and not settings.sasl_username:
         raise SettingError("kafka.sasl_username", None, f"{mechanism} needs one")
     return Connection(
@@ -100,11 +97,16 @@ async def peek_journal(connection: Connection, settings: Settings) -> tuple[Rest
 
 def _servers(text: str) -> tuple[str, ...]:
     servers = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not servers or not all(_SERVER.fullmatch(server) for server in servers):
+    if not servers or not all(map(_is_server, servers)):
         raise SettingError(
             "kafka.bootstrap_servers", text or "empty", "write host:port, separated by commas"
         )
     return servers
+
+
+def _is_server(text: str) -> bool:
+    found = _SERVER.fullmatch(text)
+    return found is not None and 0 < int(found[2]) < 1 << 16
 
 
 def _password(settings: KafkaSettings) -> str:
@@ -142,13 +144,14 @@ def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
             context.load_cert_chain(
                 settings.ssl_cert_file,
                 settings.ssl_key_file,
-                secret.get_secret_value() if secret else None,
+                secret.get_secret_value() if secret else "",  # without one OpenSSL would ask
             )
         except (ssl.SSLError, OSError):
             raise SettingError(
                 "kafka.ssl_cert_file",
                 settings.ssl_cert_file,
-                "it and kafka.ssl_key_file are not a certificate and its key in PEM form",
+                "it and kafka.ssl_key_file are not a certificate and its key in PEM form, or "
+                "kafka.ssl_key_password is wrong",
             ) from None
     return context
 
@@ -158,3 +161,5 @@ def _read(setting: str, path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise SettingError(setting, path, f"{error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError(setting, path, "it does not hold text") from None

@@ -24,6 +24,7 @@ from streamer.service.startup import (
     key_of,
     life_of,
     pseudonyms_of,
+    rule_of,
     terms_of,
     timing_of,
 )
@@ -98,7 +99,9 @@ async def run_lines(
 ) -> RunReport:
     """Run a job to its end. `opened` and `progress` are for a progress bar."""
     timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
-    key_of(settings.privacy)  # found wrong before anything is made
+    # Made here only so that what is wrong is found before anything is changed.
+    rule_of(settings.stream, timing)
+    key_of(settings.privacy)
     job.check()
     async with AsyncExitStack() as at_end:
         source = open_lines(job.source)

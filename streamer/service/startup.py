@@ -55,8 +55,11 @@ def life_of(timing: StepTiming) -> Life:
 
 def intake_of(settings: StreamSettings, timing: StepTiming, pseudonyms: Pseudonyms) -> Intake:
     limits = Limits(settings.max_record_bytes, settings.max_user_bytes, settings.max_item_bytes)
-    rule = FateRule(timing, _milliseconds("stream.ahead_seconds", settings.ahead_seconds))
-    return Intake(EventDecoder(timing, limits), rule, pseudonyms)
+    return Intake(EventDecoder(timing, limits), rule_of(settings, timing), pseudonyms)
+
+
+def rule_of(settings: StreamSettings, timing: StepTiming) -> FateRule:
+    return FateRule(timing, _milliseconds("stream.ahead_seconds", settings.ahead_seconds))
 
 
 def key_of(settings: PrivacySettings) -> bytes | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.broker.connection import Connection
+from streamer.broker.ending import end_client
 from streamer.broker.topics import TopicAdmin
 from streamer.stream.intake import Batch
 
@@ -52,8 +52,7 @@ class KafkaSource:
     async def stop(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(consumer.stop(), 10)
+            await end_client(consumer)
 
     async def restart(self) -> None:
         """A new consumer where this one is: consumers have been seen to stop silently."""
@@ -118,8 +117,8 @@ class KafkaSource:
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1 << 20,
         )
+        self._consumer = consumer  # also if it does not start: then it is ended all the same
         await consumer.start()
-        self._consumer = consumer
         numbers = sorted(await self._admin.partitions(self._topic))
         partitions = [TopicPartition(self._topic, number) for number in numbers]
         begins = await consumer.beginning_offsets(partitions)

@@ -35,7 +35,7 @@ class LineInput:
 
     def close(self) -> None:
         """Standard input stays open: it is not ours."""
-        if self.size is not None:
+        if self.raw is not sys.stdin.buffer:
             self.stream.close()
             self.raw.close()
 
@@ -53,7 +53,7 @@ def open_lines(source: str) -> LineInput:
         raise InputError(f"source is {source}: {error.strerror}") from None
     packed = path.name.endswith(".gz")
     stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb")) if packed else raw
-    return LineInput(stream, raw, path.stat().st_size)
+    return LineInput(stream, raw, path.stat().st_size if path.is_file() else None)
 
 
 def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:

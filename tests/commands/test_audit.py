@@ -7,7 +7,7 @@ import pytest
 from streamer.experiments import audit as audit_room
 from streamer.experiments.audit import Finding
 
-STRONG = ("--delta", 0.01, "--contributions", 1, "--period", 50, "--trials", 20_000)
+STRONG = ("--delta", 0.01, "--contributions", 1, "--period", 50, "--trials", 60_000)
 
 
 def test_its_json_has_the_fields_of_the_contract(run):

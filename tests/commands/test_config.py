@@ -1,0 +1,55 @@
+"""`streamer config`."""
+
+import json
+
+import pytest
+import yaml
+
+from streamer.config import Settings
+
+SECRET = "5ec4e7" * 11
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("privacy: {epsilon: 2}\nstream: {step_seconds: 5}\n")
+    return path
+
+
+def test_it_prints_what_is_in_effect(run, file, monkeypatch):
+    monkeypatch.setenv("STREAMER_STREAM__STEP_SECONDS", "7")
+    printed = json.loads(run("config", "--config", file, "--json").out)
+    assert printed["privacy"]["epsilon"] == 2.0
+    assert printed["stream"]["step_seconds"] == 7.0
+    assert set(printed) == set(Settings.model_fields)
+
+
+def test_what_it_prints_can_be_read_again(run, file, tmp_path):
+    first = run("config", "--config", file).out
+    assert first.startswith("# In the environment: STREAMER_SECTION__NAME")
+    again = tmp_path / "again.yaml"
+    again.write_text(first)
+    assert run("config", "--config", again).out == first
+    assert yaml.safe_load(first)["privacy"]["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("name", ["PRIVACY__KEY", "KAFKA__SASL_PASSWORD"])
+def test_it_masks_secrets(run, monkeypatch, name, form):
+    monkeypatch.setenv(f"STREAMER_{name}", SECRET)
+    result = run("config", *form)
+    assert result.code == 0
+    assert SECRET not in result.out + result.err
+    assert "****" in result.out
+
+
+def test_wrong_settings_are_a_sentence_each(run, monkeypatch):
+    monkeypatch.setenv("STREAMER_PRIVACY__EPSILON", "much")
+    monkeypatch.setenv("STREAMER_STREAM__STEP_SECONDS", "0")
+    result = run("config")
+    assert result.code == 2
+    assert result.out == ""
+    one, two = result.err.splitlines()
+    assert one.startswith("streamer: stream.step_seconds is 0: ")
+    assert two.startswith("streamer: privacy.epsilon is much: ")

@@ -1,0 +1,82 @@
+"""Streams and noise that are the same in every run, so that two runs can be compared."""
+
+import json
+import random
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from streamer.config import Settings, load
+from streamer.monitors.heavy_hitters import Decision, Tally
+from streamer.privacy.threshold import Plan
+from streamer.stream.engine import StepDecider
+
+THRESHOLD = 4
+KEY = "5e" * 32
+SETTINGS = {
+    "stream": {"step_seconds": 1.0, "lateness_seconds": 0.5},
+    "privacy": {
+        "contributions": 3,
+        "period_steps": 40,
+        "refresh_steps": 2,
+        "items": 50,
+        "key": KEY,
+    },
+}
+
+
+class Repeatable:
+    """Noise as a function of (seed, step, item): a step that was decided twice would show.
+
+    A handful of holders is enough, so that small streams have hitters.
+    """
+
+    def __init__(self, seed: int = 1, threshold: int = THRESHOLD) -> None:
+        self._seed, self._threshold = seed, threshold
+
+    def __call__(self, plan: Plan) -> StepDecider:
+        del plan
+        return self
+
+    def decide(
+        self, step: int, numbers: Mapping[str, int], tally: Tally, resting: Collection[int]
+    ) -> Decision:
+        names = list(numbers)
+        noise = [self._noise(step, names[number]) for number in tally.items.tolist()]
+        estimates = tally.holders + np.array(noise, dtype=np.int64)
+        above = (estimates >= self._threshold) & ~np.isin(tally.items, list(resting))
+        return Decision(tally.items[above], estimates[above])
+
+    def _noise(self, step: int, item: str) -> int:
+        return zlib.crc32(f"{self._seed} {step} {item}".encode()) % 5 - 2
+
+
+def settings(**sections: Mapping[str, object]) -> Settings:
+    """Small steps, short periods, few contributions; sections change single settings."""
+    return load({name: {**SETTINGS[name], **sections.get(name, {})} for name in SETTINGS})
+
+
+def event(user: object, item: str, moment_ms: int) -> dict[str, object]:
+    return {"user": f"u-{user}", "item": item, "time": moment_ms}
+
+
+def events(steps: Iterable[int], seed: int = 1, users: int = 16) -> list[dict[str, object]]:
+    """Sorted by time: in each step sixteen users, most of them with one of three items."""
+    chance = random.Random(seed)
+    made = [
+        event(
+            chance.randrange(6 * users),
+            chance.choice(["crash:A", "crash:B", "crash:C", f"url:/{chance.randrange(40)}"]),
+            1000 * step + chance.randrange(1000),
+        )
+        for step in steps
+        for _ in range(users)
+    ]
+    return sorted(made, key=lambda each: each["time"])
+
+
+def write_events(path: Path, made: Iterable[Mapping[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(each) + "\n" for each in made))
+    return path

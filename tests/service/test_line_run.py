@@ -1,0 +1,184 @@
+"""A live pipe: events arrive when they are read, and steps close on the clock."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from streamer.journal.base import Life
+from streamer.journal.sqlite import SqliteJournal
+from streamer.service.line_run import LineRun
+from streamer.service.pipeline import Pipeline
+from streamer.service.startup import intake_of, terms_of
+from streamer.stream.engine import Engine
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.timing import StepTiming
+from tests.service.repeatable import KEY, Repeatable, event, settings
+
+TIMING = StepTiming(1000, lateness_ms=500)
+SETTINGS = settings(stream={"ahead_seconds": 5.0})
+TERMS = terms_of(SETTINGS.privacy)
+DEADLINE = 20
+
+
+class Kept:
+    """A sink that keeps what is published; `full` is set after so many steps."""
+
+    def __init__(self, steps=10**9):
+        self.results, self.steps, self.full = [], [], threading.Event()
+        self._wanted = steps
+
+    def sizes(self):
+        return {}
+
+    def take_back(self, published, torn):
+        raise AssertionError("nothing is restored here")
+
+    async def publish(self, publication):
+        self.results += [(each.step, each.item) for each in publication.results]
+        self.steps += publication.steps
+        if len(self.steps) >= self._wanted:
+            self.full.set()
+
+
+class Bench:
+    """Everything that a run needs, in memory."""
+
+    def __init__(self, timing=TIMING, sink=None):
+        intake = intake_of(SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)))
+        self.engine = Engine(intake, TERMS, decider=Repeatable(threshold=3))
+        self.sink = sink or Kept()
+        self.journal = SqliteJournal(None, Life(timing.length_ms, 0), "key")
+        pipeline = Pipeline(self.engine, self.journal, self.sink, timing)
+        self.run = LineRun(self.engine, pipeline, timing, longest_line=1000)
+
+    def read_live(self, stream, clock):
+        async def read():
+            await self.run.read_live(stream, clock)
+            await self.journal.close()
+
+        asyncio.run(asyncio.wait_for(read(), DEADLINE))
+        return self.run.summary
+
+
+class Script:
+    """A pipe and a clock: each read takes until a moment, and hands over these events."""
+
+    def __init__(self, start, *reads):
+        self._now, self._reads = start, iter(reads)
+
+    def clock(self):
+        return self._now
+
+    def read(self, size):
+        del size
+        self._now, made = next(self._reads)
+        return b"".join(json.dumps(each).encode() + b"\n" for each in made)
+
+
+def many(item, moment, users=20):
+    return [event(number, item, moment) for number in range(users)]
+
+
+def test_events_count_for_the_step_that_they_lie_in():
+    script = Script(
+        100_000,
+        (100_300, many("a", 100_200)),
+        (101_200, many("b", 100_999)),  # within the lateness
+        (101_300, many("c", 101_100)),
+        (103_000, []),
+    )
+    bench = Bench()
+    summary = bench.read_live(script, script.clock)
+    assert summary.accepted == 60
+    # Of a user's events in a step the latest counts: in step 100 that is b.
+    assert bench.sink.results == [(100, "b"), (101, "c")]
+    assert [record.step for record in bench.sink.steps] == [100, 101, 102, 103]
+
+
+def test_events_that_arrive_too_late_do_not_count():
+    script = Script(
+        100_000,
+        (101_499, many("in time", 100_500)),
+        (101_500, many("late", 100_500)),
+        (104_000, []),
+    )
+    bench = Bench()
+    summary = bench.read_live(script, script.clock)
+    assert (summary.accepted, summary.late) == (20, 20)
+    assert bench.sink.results == [(100, "in time")]
+
+
+def test_events_from_before_the_start_are_of_a_step_that_is_over():
+    script = Script(100_000, (100_200, many("before", 99_900)), (101_000, []))
+    bench = Bench()
+    summary = bench.read_live(script, script.clock)
+    assert (summary.accepted, summary.decided) == (0, 20)
+    assert bench.sink.results == []
+
+
+def test_a_step_that_lies_ahead_of_the_clock_stays_open_at_the_end():
+    script = Script(
+        100_000,
+        (100_100, many("now", 100_050)),
+        (100_200, many("soon", 102_000)),
+        (100_300, many("far", 105_301)),  # further ahead than is allowed
+        (100_400, []),
+    )
+    bench = Bench()
+    summary = bench.read_live(script, script.clock)
+    assert (summary.accepted, summary.rejected["time_ahead"]) == (40, 20)
+    assert bench.sink.results == [(100, "now")]
+    assert bench.engine.closed == 100
+    assert bench.engine.intake.open_steps == [102]
+
+
+def test_a_fast_clock_does_not_close_a_step_for_others():
+    script = Script(
+        100_000,
+        (100_100, [event("fast", "x", 104_900)]),
+        (100_200, many("a", 100_150)),
+        (101_400, many("b", 100_900)),
+        (106_000, []),
+    )
+    bench = Bench()
+    assert bench.read_live(script, script.clock).accepted == 41
+    assert bench.sink.results == [(100, "b")]
+
+
+def test_lines_across_reads_and_a_last_one_without_its_end_count():
+    lines = "\n\n".join(json.dumps(each) for each in many("a", 100_000)).encode()
+    script = Script(100_000)
+    blocks = iter([lines[:70], lines[70:75], lines[75:], b""])
+    script.read = lambda size: next(blocks)
+    bench = Bench()
+    summary = bench.read_live(script, script.clock)
+    assert (summary.records, summary.accepted) == (20, 20)
+    assert bench.sink.results == [(100, "a")]
+
+
+def test_steps_close_while_nothing_comes():
+    class Silent:
+        def __init__(self, sink):
+            self._sink = sink
+
+        def read(self, size):
+            del size
+            assert self._sink.full.wait(DEADLINE)
+            return b""
+
+    # Each look at the clock is half a step later.
+    moments = iter(range(0, 10**9, 5))
+    bench = Bench(StepTiming(10, lateness_ms=0), Kept(steps=20))
+    bench.read_live(Silent(bench.sink), lambda: next(moments))
+    steps = [record.step for record in bench.sink.steps]
+    assert len(steps) >= 20
+    assert steps == list(range(len(steps)))
+
+
+@pytest.mark.parametrize("moment", [100_000, 101_499, 101_500, 102_000])
+def test_it_sleeps_until_the_next_step_is_over(moment):
+    seconds = Bench().run._until_next_close(moment)
+    assert 0 < seconds <= 1
+    assert TIMING.last_over(moment + round(1000 * seconds)) == TIMING.last_over(moment) + 1

@@ -1,0 +1,146 @@
+"""Settings become the parts of a run, or one sentence that names the wrong one."""
+
+import numpy as np
+import pytest
+
+from streamer.config import PrivacySettings, StreamSettings, load
+from streamer.errors import SettingError, UnusableJournalError
+from streamer.journal.base import Life, Restored
+from streamer.journal.directory import KEY, JournalDirectory
+from streamer.service.startup import (
+    check_key,
+    intake_of,
+    key_of,
+    life_of,
+    pseudonyms_of,
+    rule_of,
+    terms_of,
+    timing_of,
+)
+from streamer.stream.engine import EngineState
+from streamer.stream.periods import Period
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry
+from streamer.stream.timing import StepTiming
+from tests.stream.making import terms
+
+HEX = "0f" * 32
+
+
+class TestTiming:
+    def test_it_is_in_milliseconds(self):
+        made = timing_of(
+            StreamSettings(step_seconds=0.25, lateness_seconds=1.5, epoch="1970-01-01T01:00:00Z")
+        )
+        assert made == StepTiming(250, 3_600_000, 1500)
+        assert life_of(made) == Life(250, 3_600_000)
+
+    @pytest.mark.parametrize("setting", ["step_seconds", "lateness_seconds"])
+    def test_parts_of_milliseconds_are_refused(self, setting):
+        with pytest.raises(SettingError, match=rf"stream\.{setting} is 1\.0005.*milliseconds"):
+            timing_of(StreamSettings(**{setting: 1.0005}))
+
+    def test_a_length_that_floats_cannot_hold_exactly_is_still_whole(self):
+        assert timing_of(StreamSettings(step_seconds=0.1 + 0.2)).length_ms == 300
+
+    def test_parts_of_milliseconds_ahead_are_refused(self):
+        with pytest.raises(SettingError, match=r"stream\.ahead_seconds is 0\.0001"):
+            rule_of(StreamSettings(ahead_seconds=0.0001), StepTiming(1000))
+
+    @pytest.mark.parametrize("epoch", ["2026-01-01T00:00:00", "2026-01-01", "now", ""])
+    def test_an_epoch_without_an_offset_is_refused(self, epoch):
+        with pytest.raises(SettingError, match=r"stream\.epoch is .*such as 2026-01-01T00:00:00Z"):
+            timing_of(StreamSettings(epoch=epoch))
+
+
+class TestTerms:
+    def test_they_are_those_of_the_settings(self):
+        made = terms_of(load({"privacy": {"epsilon": 2, "refresh_steps": 3}}).privacy)
+        assert (made.epsilon, made.refresh_steps, made.threshold) == (2.0, 3, None)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"epsilon": 0}, {"delta": 1.5}, {"contributions": 0}, {"refresh_steps": 0}, {"beta": 2}],
+    )
+    def test_wrong_ones_are_named(self, wrong):
+        [name] = wrong
+        with pytest.raises(SettingError, match=name):
+            terms_of(PrivacySettings(**wrong))
+
+
+class TestKey:
+    def test_it_comes_from_the_settings(self):
+        assert key_of(PrivacySettings(key=HEX)) == bytes.fromhex(HEX)
+        assert key_of(PrivacySettings()) is None
+
+    def test_it_comes_from_a_file(self, tmp_path):
+        (tmp_path / "key").write_text(f"{HEX}\n")
+        assert key_of(PrivacySettings(key_file=tmp_path / "key")) == bytes.fromhex(HEX)
+
+    @pytest.mark.parametrize("content", [b"", b"0f" * 31, b"zz" * 32, b"\xff" * 64])
+    def test_a_file_that_holds_none_is_refused_without_being_shown(self, tmp_path, content):
+        (tmp_path / "key").write_bytes(content)
+        with pytest.raises(SettingError, match=r"privacy\.key_file.*64 hex digits") as caught:
+            key_of(PrivacySettings(key_file=tmp_path / "key"))
+        assert "zz" not in str(caught.value)
+
+    def test_a_file_that_is_missing_is_refused(self, tmp_path):
+        with pytest.raises(SettingError, match=r"privacy\.key_file is .*No such file"):
+            key_of(PrivacySettings(key_file=tmp_path / "no"))
+
+    def test_two_are_one_too_many(self, tmp_path):
+        with pytest.raises(SettingError, match="use one"):
+            key_of(PrivacySettings(key=HEX, key_file=tmp_path))
+
+    def test_without_one_the_journals_own_is_used(self, tmp_path):
+        directory = JournalDirectory(tmp_path)
+        one = pseudonyms_of(PrivacySettings(), directory)
+        two = pseudonyms_of(PrivacySettings(), directory)
+        assert one.fingerprint == two.fingerprint
+        assert pseudonyms_of(PrivacySettings(key=HEX), directory).fingerprint != one.fingerprint
+        directory.close()
+
+    def test_a_given_one_makes_no_file(self, tmp_path):
+        directory = JournalDirectory(tmp_path)
+        pseudonyms_of(PrivacySettings(key=HEX), directory)
+        assert not (tmp_path / KEY).exists()
+        directory.close()
+
+    def test_a_damaged_one_in_the_journal_is_named(self, tmp_path):
+        (tmp_path / KEY).write_text("0f0f\n")
+        directory = JournalDirectory(tmp_path)
+        with pytest.raises(SettingError, match="64 hex digits") as caught:
+            pseudonyms_of(PrivacySettings(), directory)
+        assert str(tmp_path / KEY) in str(caught.value)
+        directory.close()
+
+    def test_a_run_that_keeps_nothing_has_one_for_itself(self):
+        one, two = (pseudonyms_of(PrivacySettings(), None) for _ in range(2))
+        assert one.fingerprint != two.fingerprint
+
+
+@pytest.mark.parametrize("charged", [0, 1])
+@pytest.mark.parametrize("same", [True, False])
+def test_another_key_is_let_in_only_while_nobody_is_charged(charged, same):
+    made = Pseudonyms(bytes.fromhex(HEX))
+    period = Period.containing(0, terms())
+    users, charges = np.arange(charged, dtype=np.uint64), np.ones(charged, dtype=np.uint16)
+    restored = Restored(
+        EngineState(3, period, users, charges),
+        Entry(Decided(3, 3, period)),
+        Published(3),
+        made.fingerprint if same else "another",
+    )
+    if same or not charged:
+        check_key(restored, made)
+    else:
+        with pytest.raises(UnusableJournalError, match="period 0 are under another key"):
+            check_key(restored, made)
+
+
+def test_the_intake_has_the_limits_of_the_settings():
+    settings = StreamSettings(max_record_bytes=100, max_user_bytes=2, max_item_bytes=3)
+    intake = intake_of(settings, StepTiming(1000), Pseudonyms(bytes.fromhex(HEX)))
+    limits = intake._decoder._limits
+    assert (limits.record_bytes, limits.user_bytes, limits.item_bytes) == (100, 2, 3)
