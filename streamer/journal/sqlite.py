@@ -113,9 +113,7 @@ class SqliteJournal:
 
     def _prune(self) -> None:
         """Keep the last decisions, and those that a restart still needs."""
-        entries = [entry for entry, _ in self._tables.entries(after=-1, most=HISTORY)]
-        needed = [entries[-1].decided.step, *self._tables.charges()]
-        self._tables.forget_steps_before(min([*needed, entries[0].decided.step - _reach(entries)]))
+        self._tables.forget_steps_before(self._tables.first_needed(HISTORY))
 
     def _restore(self) -> Restored | None:
         past = read_past(self._tables)
@@ -266,8 +264,3 @@ def _create(path: Path, life: Life) -> None:
 def _fill(database: sqlite3.Connection, life: Life) -> None:
     database.executescript(SCHEMA)
     Tables(database).put_life(life.length_ms, life.epoch_ms)
-
-
-def _reach(entries: Sequence[Entry]) -> int:
-    """How many steps back a restart must see because items may rest."""
-    return max(entry.decided.period.terms.refresh_steps for entry in entries)

@@ -100,6 +100,21 @@ class Tables:
             found.append((entry, int(charged)))
         return found
 
+    def first_needed(self, history: int) -> int:
+        """The first of the last so many steps, of those whose charges no snapshot has, and of
+        those whose items may still rest."""
+        periods = [
+            msgspec.json.decode(period, type=Period)
+            for _, period, _ in self._rows("periods", "number, period, key")
+        ]
+        reach = max((period.terms.refresh_steps for period in periods), default=0)
+        last = "SELECT step FROM steps ORDER BY step DESC LIMIT 1 OFFSET ?"
+        newest, kept = self._step(last, 0), self._step(last, history - 1)
+        if newest is None or kept is None:
+            return 0  # there are fewer
+        charged = self._step("SELECT min(step) FROM charges")
+        return min(kept, newest - reach, kept if charged is None else charged)
+
     def forget_steps_before(self, step: int) -> None:
         """And the periods that only they belonged to."""
         self._execute("DELETE FROM steps WHERE step < ?", (step,))
@@ -162,6 +177,10 @@ class Tables:
         if found is None:
             raise ValueError(f"period {number} is missing")
         return found[0]
+
+    def _step(self, query: str, *values: int) -> int | None:
+        row = self._execute(query, values).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
 
     def _insert(self, table: str, *values: Value) -> None:
         row = (*values, _crc(values))
