@@ -78,6 +78,10 @@ class Transactions:
         """What was the last marker when everything up to offset `tail` had been read."""
         self._last, self._tail = marker, tail
 
+    async def announce(self) -> None:
+        """Leave a marker: whoever held the identity before can see that they were replaced."""
+        await self.commit([])
+
     async def stop(self) -> None:
         await self._throw_away()
 
@@ -104,7 +108,7 @@ class Transactions:
                     f"it may not write to all of {_topics(messages)}",
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
-                _log.warning("a transaction did not end (%s): looking how it stands", _name(error))
+                self._tell(f"looking how a transaction ended ({_name(error)})")
                 # Look first: if we were replaced, a new producer would fence our successor.
                 await self._was_committed(marker)
                 await self._renew()
@@ -186,7 +190,7 @@ async def read_committed(
 
     Begins again where it was when the broker goes away in between.
     """
-    position, end = start, None
+    position, end, wait = start, None, _FIRST_WAIT
     while end is None or position < end:
         consumer = AIOKafkaConsumer(
             **connection.options(),
@@ -215,7 +219,8 @@ async def read_committed(
                 position = moved
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
-            await asyncio.sleep(_FIRST_WAIT)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
         finally:
             await end_client(consumer)
 

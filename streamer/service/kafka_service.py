@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import logging
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 
 from streamer.broker.connection import Connection
 from streamer.broker.topics import TopicAdmin, check_one_cluster
@@ -39,7 +45,10 @@ from streamer.service.startup import (
 from streamer.stream.closing import Frontier
 from streamer.stream.engine import Engine, FreshNoise, StepDecider
 from streamer.stream.intake import Batch, Received
+from streamer.stream.periods import Terms
+from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.records import RejectedRecord
+from streamer.stream.timing import StepTiming
 from streamer.transport.kafka_sink import KafkaSink, OutputTopics
 from streamer.transport.kafka_source import KafkaSource
 
@@ -47,6 +56,7 @@ _log = logging.getLogger(__name__)
 _POLL_MS = 100
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _CATCHING_UP_MS = 10_000
+_LONGEST_PAYLOAD = 1 << 19  # in base64 it still is below what brokers take by default
 _WATCHDOG_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
 _PARTITIONS_SECONDS = 10.0
@@ -94,9 +104,27 @@ class KafkaService:
                 "with 'openssl rand -hex 32' and name its file, or give privacy.key",
             )
         pseudonyms = pseudonyms_of(settings.privacy, None)
+        asyncio.get_running_loop().set_exception_handler(_pass_over_orphans)
+        wait = _FIRST_WAIT
+        while await self._reach(connection):
+            try:
+                await self._serve(connection, timing, terms, pseudonyms)
+            except (KafkaError, OSError, TimeoutError) as error:
+                # It went away again before we were done with starting.
+                self.status.tell(f"waiting for the broker ({_reason(error)})")
+                await self.rest(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def rest(self, seconds: float) -> None:
+        """Wait so long, or until we are stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
+
+    async def _serve(
+        self, connection: Connection, timing: StepTiming, terms: Terms, pseudonyms: Pseudonyms
+    ) -> None:
+        settings = self.settings
         async with AsyncExitStack() as at_end:
-            if not await self._reach(connection):
-                return
             await check_one_cluster(connection)
             admin = TopicAdmin(connection)
             await admin.start()
@@ -124,6 +152,7 @@ class KafkaService:
                 check_key(restored, pseudonyms)
             else:
                 await self._check_not_lost(connection, admin)
+            await transactions.announce()
             topics = OutputTopics(
                 settings.kafka.hitters_topic,
                 settings.kafka.steps_topic,
@@ -159,15 +188,11 @@ class KafkaService:
     async def _reach(self, connection: Connection) -> bool:
         """Wait until a broker answers; False if we are stopped before."""
         wait = _FIRST_WAIT
-        while not await connection.check():
+        while not self.stopping.is_set() and not await connection.check():
             self.status.tell("waiting for a broker to answer")
-            try:
-                await asyncio.wait_for(self.stopping.wait(), wait)
-            except TimeoutError:
-                wait = min(2 * wait, _LONGEST_WAIT)
-                continue
-            return False
-        return True
+            await self.rest(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        return not self.stopping.is_set()
 
     async def _check_not_lost(self, connection: Connection, admin: TopicAdmin) -> None:
         """No state, but steps were published: the budgets they were paid from are lost."""
@@ -180,6 +205,16 @@ class KafkaService:
                 "steps: restore the state topic, or set kafka.start_anew to true once, which "
                 "spends the users' budgets again"
             )
+
+
+def _pass_over_orphans(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """When a producer fails, so do futures inside of it that nobody waits for."""
+    if not isinstance(context.get("exception"), KafkaError):
+        loop.default_exception_handler(context)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 class _Loop:
@@ -212,22 +247,31 @@ class _Loop:
             try:
                 if broken:
                     await self._source.restart()
+                await self._turn()
+                if broken:
                     self._service.status.tell("")
                     broken, wait = False, _FIRST_WAIT
-                await self._turn()
+            except (TopicAuthorizationFailedError, GroupAuthorizationFailedError) as error:
+                raise self._not_allowed(error) from None
             except (KafkaError, OSError, TimeoutError) as error:
-                reason = str(error) or type(error).__name__
-                self._service.status.tell(f"waiting for the broker ({reason})")
+                self._service.status.tell(f"waiting for the broker ({_reason(error)})")
                 broken = True
-                await asyncio.sleep(wait)
+                await self._service.rest(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _not_allowed(self, error: KafkaError) -> SettingError:
+        kafka = self._service.settings.kafka
+        if isinstance(error, GroupAuthorizationFailedError):
+            return SettingError("kafka.group_id", kafka.group_id, "this user may not use it")
+        return SettingError("kafka.events_topic", kafka.events_topic, "this user may not read it")
 
     async def _turn(self) -> None:
         now = self._service.clock()
         batches = await self._source.poll(min(_POLL_MS, self._frontier.until_next(now)))
         for batch in batches:
             self._receive(batch)
-        await self._sink.flush_rejected(self._sink.MOST_REJECTED)
+        if self._sink.full:
+            await self._sink.flush_rejected()
         await self._look_for_drained()
         await self._close()
         self._hold_back()
@@ -251,7 +295,8 @@ class _Loop:
         kafka = self._service.settings.kafka
         for rejection in received.rejections:
             raw = batch.records[rejection.place] or b""
-            payload = base64.b64encode(raw).decode() if kafka.rejected_payload else None
+            told = kafka.rejected_payload and len(raw) <= _LONGEST_PAYLOAD
+            payload = base64.b64encode(raw).decode() if told else None
             self._sink.reject(
                 RejectedRecord(
                     kafka.events_topic,

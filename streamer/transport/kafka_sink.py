@@ -28,7 +28,7 @@ class KafkaSink:
     is read, and rejected, again.
     """
 
-    MOST_REJECTED = 10_000
+    MOST_REJECTED, MOST_BYTES = 10_000, 8 << 20
     """In memory."""
 
     def __init__(
@@ -38,6 +38,12 @@ class KafkaSink:
         self._topics = topics
         self._note = note
         self._rejected: list[Message] = []
+        self._rejected_bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether rejected records must be written before there are more of them."""
+        return len(self._rejected) >= self.MOST_REJECTED or self._rejected_bytes >= self.MOST_BYTES
 
     def sizes(self) -> Mapping[str, int]:
         """Transactions leave nothing to take back."""
@@ -47,12 +53,14 @@ class KafkaSink:
         """Transactions leave nothing to take back."""
 
     def reject(self, record: RejectedRecord) -> None:
-        self._rejected.append(Message(self._topics.rejected, None, _encode(record)))
+        value = _encode(record)
+        self._rejected.append(Message(self._topics.rejected, None, value))
+        self._rejected_bytes += len(value)
 
-    async def flush_rejected(self, least: int = 1) -> None:
-        """Write the rejected records if there are so many of them."""
-        if len(self._rejected) >= least:
-            rejected, self._rejected = self._rejected, []
+    async def flush_rejected(self) -> None:
+        """Write the rejected records, if there are any."""
+        if self._rejected:
+            rejected, self._rejected, self._rejected_bytes = self._rejected, [], 0
             await self._transactions.commit(rejected)
 
     async def publish(self, publication: Publication) -> None:

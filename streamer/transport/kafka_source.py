@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from streamer.broker.connection import Connection
 from streamer.broker.ending import end_client
@@ -61,7 +61,13 @@ class KafkaSource:
 
     async def poll(self, timeout_ms: int) -> list[Batch]:
         """What has arrived; waits up to the timeout for something."""
-        found = await self._running().getmany(timeout_ms=timeout_ms, max_records=self._most_records)
+        try:
+            found = await self._running().getmany(
+                timeout_ms=timeout_ms, max_records=self._most_records
+            )
+        except OffsetOutOfRangeError:
+            await self.restart()  # which says what is lost
+            return []
         batches = []
         for partition, records in found.items():
             self._positions[partition.partition] = records[-1].offset + 1

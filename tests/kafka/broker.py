@@ -82,7 +82,9 @@ class Broker:
     def format(self) -> None:
         """Make an empty cluster."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        lines = [f"{name}={value}" for name, value in (self._properties() | dict(self.extra)).items()]
+        lines = [
+            f"{name}={value}" for name, value in (self._properties() | dict(self.extra)).items()
+        ]
         self.config.write_text("\n".join(lines) + "\n")
         scram = [
             part
@@ -147,4 +149,5 @@ class Broker:
             "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false",
             "num.partitions": "1",
+            "log.cleaner.backoff.ms": "200",
         }

@@ -1,0 +1,97 @@
+"""The broker of the test run, and a world of its own on it for each test.
+
+The broker is the one that STREAMER_TEST_KAFKA names, or one that is fetched and started
+here. Where neither can be had the tests are skipped with one line that says why; with
+CI=true they fail instead.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamer.config import Settings, load
+from tests.kafka.broker import Broker, BrokerUnavailableError
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.kafka)
+
+
+@contextmanager
+def or_skipped() -> Iterator[None]:
+    """Do something with Kafka's programs, or without the tests that need it."""
+    try:
+        yield
+    except BrokerUnavailableError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no Kafka for the tests: {error}")
+        pytest.skip(f"NO KAFKA, ITS TESTS ARE SKIPPED: {error}")
+
+
+def begin(broker: Broker) -> Broker:
+    """Start a new broker."""
+    with or_skipped():
+        broker.format()
+        broker.start()
+    return broker
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory) -> Iterator[str]:
+    """Where the broker of this run listens, without encryption and without passwords."""
+    given = os.environ.get("STREAMER_TEST_KAFKA")
+    if given:
+        yield given
+        return
+    broker = begin(Broker(tmp_path_factory.mktemp("kafka")))
+    yield broker.bootstrap
+    broker.stop()
+
+
+@dataclass(frozen=True)
+class World:
+    """Topics, an identity and a key that no other test uses."""
+
+    bootstrap: str
+    name: str
+
+    def settings(self, **sections: dict[str, Any]) -> Settings:
+        """Settings for this world: one-second steps; more in sections such as kafka={...}."""
+        kafka = {
+            "bootstrap_servers": self.bootstrap,
+            "events_topic": self.topic("events"),
+            "hitters_topic": self.topic("hitters"),
+            "steps_topic": self.topic("steps"),
+            "rejected_topic": self.topic("rejected"),
+            "state_topic": self.topic("state"),
+            "transactional_id": self.name,
+            "group_id": self.name,
+            "create_topics": True,
+            "skew_seconds": 0.05,
+        }
+        stream = {"step_seconds": 1.0, "lateness_seconds": 0.2}
+        privacy = {"key": "ab" * 32, "period_steps": 100_000}
+        return load(
+            {
+                "kafka": kafka | sections.get("kafka", {}),
+                "stream": stream | sections.get("stream", {}),
+                "privacy": privacy | sections.get("privacy", {}),
+            }
+        )
+
+    def topic(self, kind: str) -> str:
+        return f"{self.name}.{kind}"
+
+
+@pytest.fixture
+def world(bootstrap) -> World:
+    return World(bootstrap, f"test-{secrets.token_hex(6)}")

@@ -1,0 +1,241 @@
+"""The long versions: a hundred kills, ten dead brokers, a day, millions of events.
+
+make chaos
+"""
+
+import asyncio
+import random
+import signal
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from streamer.service.startup import terms_of
+from streamer.transport.event_lines import EventLines
+from streamer.transport.fleet import Fleet
+from streamer.transport.outbreaks import Outbreak, Shape
+from streamer.transport.simulation import FleetStep, in_arrival_order, simulate
+from streamer.transport.truth import true_counts
+from tests.kafka.conftest import World
+from tests.kafka.crash_child import ANY, POINTS, Fate
+from tests.kafka.evidence import Evidence, closed, covered
+from tests.kafka.harness import values_of
+from tests.kafka.instances import Deployed, instances, mortal_broker, until
+from tests.kafka.scripted import Sent, make_topic, produce
+from tests.kafka.trials import Backlog, LiveStream, wait_until_now_is_closed
+
+pytestmark = pytest.mark.chaos
+KILLS, BROKER_KILLS, ROUNDS = 100, 10, 24
+DAY = 1440
+LONGEST = 600
+"""Seconds."""
+
+
+def fates(chance: random.Random) -> list[Fate | float]:
+    """Where the service dies: at every point, near any, or so many seconds after its start."""
+    # Some points come once in a life, others once in a batch.
+    chosen = [
+        Fate(point, 1 if point.startswith(("fenced", "announce", "reject")) else number)
+        for point in POINTS
+        for number in (1, 2, 3)
+    ]
+    chosen += [
+        Fate(ANY, chance.randrange(1, 60), delay=chance.uniform(0.0001, 0.005)) for _ in range(46)
+    ]
+    chosen += [chance.uniform(0, 0.8) for _ in range(KILLS - len(chosen))]
+    chance.shuffle(chosen)
+    return chosen
+
+
+def test_a_hundred_kills_of_the_service(world, tmp_path):
+    steps = [step for step in range(5, 600) if step % 17 and not 200 < step < 330]
+    backlog = Backlog(world, tmp_path, steps, period_steps=45)
+    with instances(tmp_path) as start:
+        for fate in fates(random.Random(5)):
+            if isinstance(fate, Fate):
+                victim = start(backlog.settings, fate)
+            else:
+                victim = start(backlog.settings)
+                over = time.monotonic() + fate
+                until(lambda over=over: time.monotonic() > over, "its time is over")
+                victim.signal(signal.SIGKILL)
+            assert victim.ended() == -signal.SIGKILL, (fate, victim.log)
+        survivor = start(backlog.settings)
+        backlog.wait_for_the_end()
+        survivor.finish()
+    evidence = asyncio.run(Evidence.gather(backlog.settings))
+    evidence.check(backlog.expected, backlog.settings)
+    assert len({(record["partition"], record["offset"]) for record in evidence.rejected}) == len(
+        steps
+    )
+    assert evidence.snapshots > KILLS / 10
+
+
+def test_ten_kills_of_the_broker(tmp_path):
+    chance = random.Random(6)
+    with mortal_broker(tmp_path / "broker") as broker, instances(tmp_path) as start:
+        live = LiveStream(World(broker.bootstrap, "mortal"), tmp_path)
+        service = start(live.settings)
+        service.reads()
+        with live.events():
+            for _ in range(BROKER_KILLS):
+                wait_until_now_is_closed(live.settings)
+                _pass_time(chance.uniform(0, 1))
+                broker.kill()
+                _pass_time(chance.choice([0, 1, 4]))
+                broker.start()
+            wait_until_now_is_closed(live.settings)
+        wait_until_now_is_closed(live.settings)
+        service.finish()
+        evidence, expected = asyncio.run(live.outcome())
+    evidence.check(expected, live.settings)
+    assert len(expected.hitters) > BROKER_KILLS
+
+
+def test_everything_at_once(tmp_path):
+    """Services are killed, replaced and woken up again, brokers die, in no order."""
+    chance = random.Random(7)
+    with mortal_broker(tmp_path / "broker") as broker, instances(tmp_path) as start:
+        live = LiveStream(World(broker.bootstrap, "mortal"), tmp_path)
+        service = start(live.settings)
+        service.reads()
+        stopped = []
+        with live.events():
+            for _ in range(ROUNDS):
+                _pass_time(chance.uniform(0, 3))
+                what = chance.choice(["kill", "broker", "both", "stop", "wake", "wake"])
+                if what in {"broker", "both"}:
+                    broker.kill()
+                    _pass_time(chance.uniform(0, 2))
+                if what in {"kill", "both"}:
+                    service.signal(signal.SIGKILL)
+                    service = start(live.settings)
+                    _pass_time(chance.uniform(0, 2))
+                if what in {"broker", "both"}:
+                    broker.start()
+                if what == "stop":
+                    service.signal(signal.SIGSTOP)
+                    stopped.append(service)
+                    service = start(live.settings)
+                if what == "wake" and stopped:
+                    stopped.pop().signal(signal.SIGCONT)
+            wait_until_now_is_closed(live.settings)
+            for stale in stopped:
+                stale.signal(signal.SIGCONT)
+            wait_until_now_is_closed(live.settings)
+        wait_until_now_is_closed(live.settings)
+        service.finish()
+        evidence, expected = asyncio.run(live.outcome())
+    evidence.check(expected, live.settings)
+    assert len(expected.hitters) > ROUNDS
+
+
+def test_a_day_in_minutes(bootstrap, tmp_path, world):
+    settings = world.settings(
+        stream={"step_seconds": 60, "lateness_seconds": 60},
+        privacy={"beta": 1e-7, "period_steps": 1440},
+    )
+    weight = terms_of(settings.privacy).plan().guaranteed_weight
+    fleet = Fleet(
+        users=12_000,
+        steps=DAY,
+        seed=7,
+        start=datetime.now(UTC) - timedelta(days=1, minutes=5),
+        active=0.05,
+        exponent=0.3,
+        outbreaks=(
+            Outbreak("crash:just enough", weight, start=100, length=4),
+            Outbreak("error:growing", 3 * weight, start=500, length=5, shape=Shape.RAMP),
+            Outbreak("error:fading", 2 * weight, start=900, length=5, shape=Shape.SPIKE),
+            Outbreak("crash:too small", weight // 6, start=1200, length=3),
+        ),
+    )
+    truth: dict[tuple[int, str], int] = {}
+    sent = asyncio.run(_send(world, _arriving(fleet, truth, lambda user: user % 4)))
+    memory: list[float] = []
+    began = time.monotonic()
+    with Deployed(settings, tmp_path) as service:
+        last = fleet.first_step + DAY - 1
+        asyncio.run(closed(settings, last, LONGEST, lambda: memory.append(service.rss)))
+        seconds = time.monotonic() - began
+        service.finish()
+    records = asyncio.run(values_of(bootstrap, world.topic("hitters")))
+    results = {(record["step"], record["item"]): record["estimate"] for record in records}
+    tenth = len(memory) // 10
+    start, end = statistics.median(memory[tenth : 3 * tenth]), statistics.median(memory[-tenth:])
+    print(  # noqa: T201
+        f"\na day of {DAY:,} steps and {sent:,} records in {seconds:.0f} s; "
+        f"memory {start:.0f} MB at the start, {end:.0f} MB at the end, {max(memory):.0f} at most"
+    )
+    assert end < 1.2 * start + 20
+    heavy = {place for place, users in truth.items() if users >= weight}
+    assert len(heavy) >= 4 + 2
+    assert heavy <= set(results), "an outbreak of the guaranteed weight was missed"
+    assert set(results) <= set(truth), "something was reported that nobody holds"
+    assert max(abs(truth[place] - estimate) for place, estimate in results.items()) <= weight
+    steps = asyncio.run(values_of(bootstrap, world.topic("steps")))
+    each = [step for record in steps for step in covered(record)]
+    assert each == list(range(each[0], each[-1] + 1))
+    assert {fleet.first_step, last} <= set(each)
+
+
+@pytest.mark.parametrize("even", [True, False], ids=["even", "uneven"])
+def test_a_backlog_of_three_million_events_fits_into_memory(world, tmp_path, even):
+    settings = world.settings(
+        stream={"step_seconds": 60, "lateness_seconds": 60},
+        privacy={"period_steps": 1440},
+        kafka={"max_buffered_events": 200_000},
+    )
+    fleet = Fleet(users=100_000, steps=84, seed=8, start=datetime.now(UTC) - timedelta(minutes=90))
+
+    def place(user: int) -> int:
+        """One partition holds nearly everything: the others are read far ahead of it."""
+        return user % 4 if even or user % 20 < 4 else 0
+
+    sent = asyncio.run(_send(world, _arriving(fleet, {}, place)))
+    assert sent > 3_000_000
+    began = time.monotonic()
+    with Deployed(settings, tmp_path) as service:
+        service.reads()
+        first = service.rss
+        asyncio.run(closed(settings, fleet.first_step + fleet.steps - 1, LONGEST))
+        seconds, peak = time.monotonic() - began, service.peak
+        service.finish()
+    print(  # noqa: T201
+        f"\n{sent:,} records in {seconds:.0f} s ({sent / seconds:,.0f}/s); "
+        f"memory {first:.0f} MB at the start, {peak:.0f} MB at most"
+    )
+    assert peak < 250
+
+
+async def _send(world: World, stream: Iterator[Sent]) -> int:
+    await make_topic(world.bootstrap, world.topic("events"), partitions=4)
+    return await produce(world.bootstrap, world.topic("events"), stream)
+
+
+def _arriving(
+    fleet: Fleet, truth: dict[tuple[int, str], int], place: Callable[[int], int]
+) -> Iterator[Sent]:
+    """What a fleet sends, in the order of arrival; notes what is true of it."""
+    catalogue, lines = fleet.catalogue(), EventLines(fleet.catalogue())
+
+    def steps() -> Iterator[FleetStep]:
+        for step in simulate(fleet):
+            for count in true_counts(step, catalogue, floor=1):
+                truth[count.step, count.item] = count.users
+            yield step
+
+    for events in in_arrival_order(fleet, steps()):
+        rows = zip(
+            events.users.tolist(), events.arrivals.tolist(), lines.render(events), strict=True
+        )
+        for user, arrival, line in rows:
+            yield Sent(place(user), arrival, line)
+
+
+def _pass_time(seconds: float) -> None:
+    over = time.monotonic() + seconds
+    until(lambda: time.monotonic() > over, "time passes")

@@ -1,0 +1,138 @@
+"""The topics at the start: made as they must be, or a sentence with the command to do so."""
+
+import shlex
+
+import pytest
+
+from streamer.broker.topics import TopicAdmin
+from streamer.errors import SettingError
+from streamer.service.kafka_startup import connection_of, prepare_topics
+from tests.kafka.harness import (
+    Record,
+    event,
+    eventually,
+    make_topic,
+    produce,
+    running,
+    tool,
+)
+
+KINDS = ("events", "hitters", "steps", "rejected", "state")
+PROGRAMS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+}
+
+
+async def prepare(world, **kafka):
+    """What the service does with topics at its start; facts about all of them."""
+    settings = world.settings(kafka=kafka).kafka
+    admin = TopicAdmin(connection_of(settings))
+    await admin.start()
+    try:
+        await prepare_topics(admin, settings)
+        return {kind: await admin.facts(world.topic(kind)) for kind in KINDS}
+    finally:
+        await admin.stop()
+
+
+async def refusal(world, **kafka):
+    with pytest.raises(SettingError) as complaint:
+        await prepare(world, **kafka)
+    assert complaint.value.exit_code == 2
+    assert "\n" not in str(complaint.value)
+    return str(complaint.value)
+
+
+async def make(world, *kinds):
+    for kind in kinds:
+        config = {"cleanup_policy": "compact"} if kind == "state" else {}
+        await make_topic(world.bootstrap, world.topic(kind), **config)
+
+
+async def follow(sentence):
+    """Do what a sentence says, with the program that it names."""
+    program, *arguments = shlex.split(sentence.rpartition("with: ")[2])
+    await tool(PROGRAMS[program], *arguments)
+
+
+async def test_topics_are_made_as_they_must_be(world):
+    facts = await prepare(world, events_partitions=3)
+    assert facts["events"].partitions == 3
+    assert facts["events"].config["message.timestamp.type"] == "LogAppendTime"
+    assert facts["state"].partitions == 1
+    assert facts["state"].config["cleanup.policy"] == "compact"
+    assert {facts[kind].config["cleanup.policy"] for kind in KINDS[:-1]} == {"delete"}
+
+
+async def test_topics_that_are_there_are_left_as_they_are(world):
+    await make_topic(world.bootstrap, world.topic("events"), partitions=2, retention_ms="12345")
+    facts = await prepare(world, events_partitions=3)
+    assert facts["events"].partitions == 2
+    assert facts["events"].config["retention.ms"] == "12345"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_missing_topic_is_named_with_its_setting(world, kind):
+    await make(world, *(other for other in KINDS if other != kind))
+    sentence = await refusal(world, create_topics=False)
+    assert sentence.startswith(f"kafka.{kind}_topic is {world.topic(kind)}: there is no such topic")
+    assert f"kafka-topics.sh --bootstrap-server {world.bootstrap} --create" in sentence
+
+
+async def test_the_command_that_the_sentence_tells_makes_the_topic(world):
+    await make(world, "events", "hitters", "steps", "rejected")
+    await follow(await refusal(world, create_topics=False))
+    facts = await prepare(world, create_topics=False)
+    assert facts["state"].config["cleanup.policy"] == "compact"
+
+
+async def test_a_state_topic_that_forgets_is_refused_until_it_is_set_right(world):
+    await make_topic(world.bootstrap, world.topic("state"))
+    sentence = await refusal(world)
+    assert sentence.startswith(
+        f"kafka.state_topic is {world.topic('state')}: its cleanup.policy is delete; "
+    )
+    await follow(sentence)
+    assert (await prepare(world))["state"].config["cleanup.policy"] == "compact"
+
+
+async def test_a_state_topic_that_forgets_a_little_is_refused_too(world):
+    await make_topic(world.bootstrap, world.topic("state"), cleanup_policy="compact,delete")
+    assert "its cleanup.policy is compact,delete; set it with: " in await refusal(world)
+
+
+async def test_a_state_topic_of_several_partitions_is_refused(world):
+    await make_topic(world.bootstrap, world.topic("state"), 2, cleanup_policy="compact")
+    sentence = await refusal(world)
+    assert "it has 2 partitions and must have 1" in sentence
+    assert sentence.endswith("--partitions 1 --config cleanup.policy=compact")
+
+
+async def test_what_the_broker_does_not_make_is_told_with_its_reason(world):
+    sentence = await refusal(world, replication_factor=3)
+    assert sentence.startswith("kafka.events_topic is ")
+    assert sentence.endswith("it cannot be made (InvalidReplicationFactorError)")
+
+
+async def test_a_name_that_no_topic_can_have_is_refused(world):
+    assert "it cannot be made" in await refusal(world, events_topic="not a topic")
+
+
+class TestTimestamps:
+    async def test_producers_who_tell_the_time_are_spoken_of_once(self, world, caplog):
+        await make_topic(world.bootstrap, world.topic("events"))
+        async with running(world.settings()):
+            pass
+        told = [text for text in caplog.messages if "CreateTime" in text]
+        assert len(told) == 1
+        assert world.topic("events") in told[0]
+
+    async def test_a_broker_that_tells_the_time_is_believed(self, world, caplog):
+        """Whatever the producers say: this one thinks that it is 1970."""
+        async with running(world.settings()) as service:
+            long_ago = [Record(event(n, "crash"), 0, timestamp=n) for n in range(3)]
+            await produce(world.bootstrap, world.topic("events"), long_ago)
+            await eventually(lambda: service.summary.records == 3)
+            assert service.summary.accepted == 3
+        assert not [text for text in caplog.messages if "timestamps" in text]
