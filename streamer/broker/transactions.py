@@ -88,12 +88,11 @@ class Transactions:
     async def commit(self, messages: Sequence[Message]) -> None:
         """Write all of them, or none. Returns when they are committed."""
         marker = secrets.token_bytes(16)
+        messages = [*messages, Message(self._markers.topic, MARKER, marker)]
         while True:
             try:
                 async with asyncio.timeout(self._timeout):
-                    self._tail = await self._attempt(
-                        [*messages, Message(self._markers.topic, MARKER, marker)]
-                    )
+                    self._tail = await self._attempt(messages)
             except (ProducerFenced, InvalidProducerEpoch):
                 raise FencedError(self._identity) from None
             except MessageSizeTooLargeError:
