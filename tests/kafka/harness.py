@@ -14,6 +14,7 @@ from tests.kafka.broker import java
 from tests.kafka.conftest import or_skipped
 
 DEADLINE = 60
+SETTLING_LOOKS = 60
 """Seconds after which something that has not happened never will."""
 
 
@@ -143,7 +144,7 @@ async def records_of(
             TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)
         ]
         consumer.assign(partitions)
-        ends = await consumer.end_offsets(partitions)
+        ends = await _settled_ends(consumer, bootstrap, partitions)
         records: list[ConsumerRecord] = []
         async with asyncio.timeout(DEADLINE):
             for partition in partitions:
@@ -153,6 +154,25 @@ async def records_of(
         return records
     finally:
         await consumer.stop()
+
+
+async def _settled_ends(consumer, bootstrap: str, partitions: list[TopicPartition]) -> dict:
+    """Where partitions end, once the marks of transactions that are committed have arrived.
+
+    A commit returns when it is decided; its marks reach the partitions a moment later. A
+    transaction that is left open keeps the two ends apart, and is not waited for long.
+    """
+    everything = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    await everything.start()
+    try:
+        for _ in range(SETTLING_LOOKS):
+            ends = await consumer.end_offsets(partitions)
+            if ends == await everything.end_offsets(partitions):
+                break
+            await asyncio.sleep(0.05)
+    finally:
+        await everything.stop()
+    return ends
 
 
 async def values_of(bootstrap: str, topic: str) -> list[dict]:
