@@ -107,7 +107,9 @@ class Transactions:
                     f"it may not write to all of {_topics(messages)}",
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
-                self._tell(f"looking how a transaction ended ({_name(error)})")
+                self._tell(
+                    f"waiting for the broker to say how a transaction ended ({_name(error)})"
+                )
                 # Look first: if we were replaced, a new producer would fence our successor.
                 await self._was_committed(marker)
                 await self._renew()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
@@ -107,10 +108,11 @@ class KafkaSource:
             consumer.pause(*chosen)
 
     async def commit(self) -> None:
-        """For lag tools only: a failure is of no consequence."""
+        """For lag tools only: a refusal is of no consequence. No answer is (TimeoutError)."""
         consumer = self._running()
         with contextlib.suppress(KafkaError):
-            await consumer.commit({p: await consumer.position(p) for p in self._assigned()})
+            async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
+                await consumer.commit({p: await consumer.position(p) for p in self._assigned()})
 
     async def _open(self) -> None:
         consumer = AIOKafkaConsumer(

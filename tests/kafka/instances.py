@@ -1,9 +1,12 @@
 """Instances of the service as processes that can be killed, stopped and waited for."""
 
+import contextlib
 import json
 import multiprocessing
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
 from pydantic import SecretStr
 
 from streamer.config import Settings
-from tests.kafka.broker import Broker, BrokerUnavailableError
+from tests.kafka.broker import Broker
+from tests.kafka.conftest import begin
 from tests.kafka.crash_child import Fate, Order, serve
 
 WAIT_SECONDS = 90.0
@@ -152,18 +155,22 @@ class Deployed:
 @contextmanager
 def mortal_broker(directory: Path) -> Iterator[Broker]:
     """A broker that a test may kill: its own, whatever STREAMER_TEST_KAFKA says."""
-    broker = Broker(directory, _SOON_FORGOTTEN)
-    try:
-        broker.format()
-        broker.start()
-    except BrokerUnavailableError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no Kafka for the tests: {error}")
-        pytest.skip(f"NO KAFKA, ITS TESTS ARE SKIPPED: {error}")
+    first, second = _ports()
+    broker = begin(Broker(directory, _SOON_FORGOTTEN, port=first, controller_port=second))
     try:
         yield broker
     finally:
         broker.kill()
+
+
+def _ports() -> list[int]:
+    """Two free ports that no client is given by chance while the broker is dead."""
+    found: list[int] = []
+    for port in random.sample(range(20_000, 30_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found[:2]
 
 
 def _state(pid: int) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from streamer.broker.connection import Connection
@@ -202,6 +202,18 @@ async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
     header = next(line.split() for line in told.splitlines() if "LAG" in line)
     lags = {row[header.index("PARTITION")]: row[header.index("LAG")] for row in rows}
     assert lags == {"0": "3", "1": "2"}
+
+
+async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world, monkeypatch):
+    monkeypatch.setattr(kafka_service, "_COMMIT_SECONDS", 0.05)
+    stage = await Stage.make(world, request_timeout_seconds=1)
+    async with stage.run() as service:
+        with monkeypatch.context() as patched:
+            patched.setattr(AIOKafkaConsumer, "commit", lambda *_: asyncio.Event().wait())
+            await eventually(lambda: service.status.waiting_for)
+        await eventually(lambda: not service.status.waiting_for)
+        await stage.send(at(STEP, 100))
+        await eventually(lambda: service.engine.intake.buffered == 1)
 
 
 class TestWatchdog:
