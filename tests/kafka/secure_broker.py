@@ -137,6 +137,7 @@ def _properties(
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{USER};User:CN={USER}",
         "transaction.max.timeout.ms": "120000",
+        "connection.failed.authentication.delay.ms": "0",
     }
 
 

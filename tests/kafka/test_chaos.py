@@ -23,12 +23,13 @@ from tests.kafka.conftest import World
 from tests.kafka.crash_child import ANY, POINTS, Fate
 from tests.kafka.evidence import Evidence, closed, covered
 from tests.kafka.harness import values_of
-from tests.kafka.instances import Deployed, instances, mortal_broker, until
+from tests.kafka.instances import Deployed, Instance, instances, mortal_broker, until
 from tests.kafka.scripted import Sent, make_topic, produce
 from tests.kafka.trials import Backlog, LiveStream, wait_until_now_is_closed
 
 pytestmark = pytest.mark.chaos
 KILLS, BROKER_KILLS, ROUNDS = 100, 10, 24
+SEEDS = (7, 8)
 DAY = 1440
 LONGEST = 600
 """Seconds."""
@@ -75,13 +76,20 @@ def test_a_hundred_kills_of_the_service(world, tmp_path):
 
 
 def test_ten_kills_of_the_broker(tmp_path):
+    """Some in the middle of a transaction, which the service is stopped in; the others anywhere."""
     chance = random.Random(6)
+    inside = [f"{kind} sent" for kind in ("append", "publish", "snapshot")]
     with mortal_broker(tmp_path / "broker") as broker, instances(tmp_path) as start:
         live = LiveStream(World(broker.bootstrap, "mortal"), tmp_path)
-        service = start(live.settings)
+        service = start(live.settings, *(Fate(point, 3, by=signal.SIGSTOP) for point in inside))
         service.reads()
         with live.events():
-            for _ in range(BROKER_KILLS):
+            for _ in inside:
+                service.stopped()
+                broker.kill()
+                broker.start()
+                service.signal(signal.SIGCONT)
+            for _ in range(BROKER_KILLS - len(inside)):
                 wait_until_now_is_closed(live.settings)
                 _pass_time(chance.uniform(0, 1))
                 broker.kill()
@@ -95,18 +103,35 @@ def test_ten_kills_of_the_broker(tmp_path):
     assert len(expected.hitters) > BROKER_KILLS
 
 
-def test_everything_at_once(tmp_path):
+@pytest.mark.parametrize("kind", ["append", "publish", "snapshot"])
+def test_a_service_that_sleeps_through_a_transaction_goes_on_with_it(world, tmp_path, kind):
+    longest = {"transaction_timeout_seconds": 1}
+    backlog = Backlog(world, tmp_path, range(5, 20), period_steps=100, kafka=longest)
+    with instances(tmp_path) as start:
+        sleeper = start(backlog.settings, Fate(f"{kind} sent", 2, by=signal.SIGSTOP))
+        sleeper.stopped()
+        # By now the broker has given up the transaction, which it looks for every 10 s.
+        _pass_time(12)
+        sleeper.signal(signal.SIGCONT)
+        backlog.wait_for_the_end()
+        sleeper.finish()
+    asyncio.run(Evidence.gather(backlog.settings)).check(backlog.expected, backlog.settings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_everything_at_once(tmp_path, seed):
     """Services are killed, replaced and woken up again, brokers die, in no order."""
-    chance = random.Random(7)
+    chance = random.Random(seed)
     with mortal_broker(tmp_path / "broker") as broker, instances(tmp_path) as start:
         live = LiveStream(World(broker.bootstrap, "mortal"), tmp_path)
         service = start(live.settings)
         service.reads()
-        stopped = []
+        asleep: list[Instance] = []
+        woken: list[Instance] = []
         with live.events():
             for _ in range(ROUNDS):
                 _pass_time(chance.uniform(0, 3))
-                what = chance.choice(["kill", "broker", "both", "stop", "wake", "wake"])
+                what = chance.choice(["kill", "broker", "both", "replace", "replace", "wake"])
                 if what in {"broker", "both"}:
                     broker.kill()
                     _pass_time(chance.uniform(0, 2))
@@ -116,15 +141,20 @@ def test_everything_at_once(tmp_path):
                     _pass_time(chance.uniform(0, 2))
                 if what in {"broker", "both"}:
                     broker.start()
-                if what == "stop":
+                if what == "replace":
+                    # One that has not fenced its predecessor yet would do so when it wakes up.
+                    service.reads()
                     service.signal(signal.SIGSTOP)
-                    stopped.append(service)
+                    asleep.append(service)
                     service = start(live.settings)
-                if what == "wake" and stopped:
-                    stopped.pop().signal(signal.SIGCONT)
+                if what == "wake" and asleep:
+                    woken.append(asleep.pop())
+                    woken[-1].signal(signal.SIGCONT)
             wait_until_now_is_closed(live.settings)
-            for stale in stopped:
+            for stale in asleep:
                 stale.signal(signal.SIGCONT)
+            for stale in (*woken, *asleep):
+                assert stale.ended() == 3, stale.log
             wait_until_now_is_closed(live.settings)
         wait_until_now_is_closed(live.settings)
         service.finish()

@@ -78,7 +78,7 @@ class LiveStream:
                 "events_partitions": 3,
                 "skew_seconds": 1.0,
                 "request_timeout_seconds": 2,
-                "transaction_timeout_seconds": 10,
+                "transaction_timeout_seconds": 4,
             },
         )
 
