@@ -18,6 +18,7 @@ from streamer.commands.schema import schema_command
 from streamer.commands.simulate import simulate_command
 from streamer.commands.state import state_command
 from streamer.errors import StreamerError
+from streamer.operations.json_lines import JsonLines
 
 app = typer.Typer(
     name="streamer",
@@ -67,8 +68,12 @@ def main() -> None:
 
 
 def _complain(sentences: str, code: int) -> None:
+    """One line each, in the form of the logs if they are for machines."""
     for sentence in sentences.splitlines():
-        typer.echo(f"streamer: {sentence}", err=True)
+        if any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers):
+            logging.getLogger("streamer").error("%s", sentence, extra={"exit_code": code})
+        else:
+            typer.echo(f"streamer: {sentence}", err=True)
     sys.exit(code)
 
 

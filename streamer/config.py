@@ -124,6 +124,34 @@ class KafkaSettings(Section):
     ssl_check_hostname: bool = True
 
 
+class HttpSettings(Section):
+    """The public port: the live page and its API, only values that passed the monitor."""
+
+    host: str = "127.0.0.1"
+    """Where to listen; 0.0.0.0 in a container."""
+    port: int = Field(default=8080, ge=0, le=65_535)
+    """0: any that is free."""
+
+
+class MetricsSettings(Section):
+    """The operators' port: health, readiness, metrics."""
+
+    host: str = "127.0.0.1"
+    """Where to listen; 0.0.0.0 in a container."""
+    port: int = Field(default=9090, ge=0, le=65_535)
+    """0: any that is free."""
+    items: int = Field(default=100, ge=0, le=10_000)
+    """The most items that streamer_hitter_estimate shows at a time."""
+
+
+class LogSettings(Section):
+    """What is said on stderr, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "text"] = "auto"
+    """auto: text on a terminal, otherwise JSON lines."""
+
+
 class Settings(BaseSettings):
     """The effective settings."""
 
@@ -134,6 +162,9 @@ class Settings(BaseSettings):
     stream: StreamSettings = StreamSettings()
     privacy: PrivacySettings = PrivacySettings()
     kafka: KafkaSettings = KafkaSettings()
+    http: HttpSettings = HttpSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    log: LogSettings = LogSettings()
 
 
 def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Settings:

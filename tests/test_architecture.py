@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "streamer"
 CORE = {"errors", "privacy", "monitors"}
 ENGINE = CORE | {"stream"}
 EDGES = ENGINE | {"broker", "journal", "transport"}
-EVERYTHING = EDGES | {"service", "config", "experiments", "plots"}
+EVERYTHING = EDGES | {"operations", "web", "service", "config", "experiments", "plots"}
 
 # room: (rooms of ours it may import, third-party packages it may import)
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
@@ -24,11 +24,13 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "journal": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
     "transport": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
     "config": ({"errors", "privacy"}, {"pydantic", "pydantic_settings", "yaml"}),
-    "service": (EDGES | {"config"}, {"numpy", "aiokafka"}),
+    "operations": (ENGINE | {"config"}, {"prometheus_client"}),
+    "web": (ENGINE | {"operations"}, {"starlette", "uvicorn", "prometheus_client", "msgspec"}),
+    "service": (EDGES | {"config", "operations", "web", "streamer"}, {"numpy", "aiokafka"}),
     "experiments": (CORE, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
     "commands": (EVERYTHING, {"typer", "rich", "yaml", "msgspec"}),
-    "cli": ({"errors", "commands", "streamer"}, {"typer"}),
+    "cli": ({"errors", "commands", "operations", "streamer"}, {"typer"}),
     "__init__": (CORE, set()),
 }
 # A clock, a file, a socket or a second source of randomness has no place in mathematics.

@@ -46,8 +46,8 @@ class Message:
     value: bytes | None
 
 
-Tell = Callable[[str], None]
-"""Told in words what is being waited for, and "" when it is over."""
+Tell = Callable[[str, BaseException | None], None]
+"""Told in words what is being waited for, and why; "" when it is over."""
 
 
 class Transactions:
@@ -59,7 +59,7 @@ class Transactions:
         identity: str,
         marker_topic: str,
         timeout_seconds: float = 60.0,
-        tell: Tell = lambda _: None,
+        tell: Tell = lambda *_: None,
     ) -> None:
         self._connection = connection
         self._identity = identity
@@ -108,7 +108,8 @@ class Transactions:
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 self._tell(
-                    f"waiting for the broker to say how a transaction ended ({_name(error)})"
+                    f"waiting for the broker to say how a transaction ended ({_name(error)})",
+                    error,
                 )
                 # Look first: if we were replaced, a new producer would fence our successor.
                 await self._was_committed(marker)
@@ -160,12 +161,12 @@ class Transactions:
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 await end_client(producer)
-                self._tell(f"waiting for the broker ({_name(error)})")
+                self._tell(f"waiting for the broker ({_name(error)})", error)
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
             self._producer = producer
-            self._tell("")
+            self._tell("", None)
             return
 
     async def _was_committed(self, marker: bytes) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,8 @@ from streamer.privacy.terms import Method, Neighbours
 
 if TYPE_CHECKING:
     from streamer.config import Settings
-    from streamer.service.line_job import LineJob, RunReport
+    from streamer.service.line_job import LineJob
+    from streamer.service.summary import Summary
     from streamer.transport.line_source import LineInput
 
 _INPUT, _OUTPUT, _STREAM, _PRIVACY = "Input", "Output and state", "Stream", "Privacy"
@@ -150,30 +150,12 @@ def _refuse_for_kafka(given: Mapping[str, object]) -> None:
 
 def _run_kafka(settings: Settings) -> None:
     import asyncio
-    import os
-    import signal
 
-    from streamer.service.kafka_service import KafkaService
+    from streamer.operations.logs import configure
+    from streamer.service.hosting import serve
 
-    async def serve() -> None:
-        service = KafkaService(settings)
-        running = asyncio.create_task(service.run())
-        loop = asyncio.get_running_loop()
-        told: list[int] = []
-
-        def end(signum: int) -> None:
-            if told:
-                os._exit(130)
-            told.append(signum)
-            service.stop()
-            loop.call_later(settings.kafka.shutdown_seconds, running.cancel)
-
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, end, signum)
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
-
-    asyncio.run(serve())
+    configure(settings.log)
+    asyncio.run(serve(settings))
 
 
 def _run_lines(job: LineJob, settings: Settings) -> None:
@@ -182,10 +164,13 @@ def _run_lines(job: LineJob, settings: Settings) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     from streamer.commands.output import notes
+    from streamer.operations.logs import configure
     from streamer.service.line_job import run_lines
+    from streamer.stream.watching import Watcher
 
     columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
     started = time.monotonic()
+    configure(settings.log, auto="text")
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
         source: list[LineInput] = []
@@ -194,29 +179,29 @@ def _run_lines(job: LineJob, settings: Settings) -> None:
             source.append(lines)
             bar.update(task, total=lines.size)
 
-        def progress() -> None:
-            if source[0].size is not None:
-                bar.update(task, completed=source[0].position)
+        class Bar(Watcher):
+            def received(self, *_: object) -> None:
+                if source[0].size is not None:
+                    bar.update(task, completed=source[0].position)
 
-        report = asyncio.run(run_lines(job, settings, opened, progress))
-    _print_summary(report, time.monotonic() - started)
+        summary = asyncio.run(run_lines(job, settings, opened, Bar()))
+    _print_summary(summary, time.monotonic() - started)
 
 
-def _print_summary(report: RunReport, seconds: float) -> None:
+def _print_summary(summary: Summary, seconds: float) -> None:
     from streamer.commands.output import notes
 
-    summary, engine = report.run.summary, report.engine
     rejected = sum(summary.rejected.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.rejected.most_common())
     rows = (
         ("records", f"{summary.records:,} in {seconds:.2f} s ({summary.records / seconds:,.0f}/s)"),
-        ("accepted", f"{summary.accepted:,}, of which {engine.duplicates:,} beside another one"),
+        ("accepted", f"{summary.accepted:,}, of which {summary.duplicates:,} beside another one"),
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),
         ("decided before", f"{summary.decided:,}"),
         ("steps", f"{summary.steps:,}"),
         ("hitters", f"{summary.hitters:,}"),
-        ("users charged", f"{engine.charged:,}, of which {engine.exhausted:,} exhausted"),
+        ("users charged", f"{summary.charged:,}, of which {summary.exhausted:,} exhausted"),
     )
     for name, text in rows:
         notes.print(f"{name:>15}  {text}")

@@ -5,7 +5,6 @@ Everything that can be wrong is found before anything is changed on disk.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -25,15 +24,15 @@ from streamer.service.startup import (
     life_of,
     pseudonyms_of,
     rule_of,
+    tell_of_pending_terms,
     terms_of,
     timing_of,
 )
+from streamer.service.summary import Summary
 from streamer.stream.engine import Engine, FreshNoise, StepDecider
-from streamer.stream.timing import StepTiming, format_rfc3339
+from streamer.stream.watching import NOBODY, Watcher, Watchers
 from streamer.transport.file_sink import FileSink, check_writable
 from streamer.transport.line_source import LineInput, open_lines
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +80,17 @@ class LineJob:
                 )
 
 
-@dataclass(slots=True)
-class RunReport:
-    """What a run did, for its summary."""
-
-    run: LineRun
-    engine: Engine
-
-
 async def run_lines(
     job: LineJob,
     settings: Settings,
     opened: Callable[[LineInput], None] = lambda _: None,
-    progress: Callable[[], None] = lambda: None,
+    watcher: Watcher = NOBODY,
     decider: Callable[[Plan], StepDecider] = FreshNoise,
     checkpoint: Checkpoint = lambda _: None,
-) -> RunReport:
-    """Run a job to its end. `opened` and `progress` are for a progress bar."""
+) -> Summary:
+    """Run a job to its end. `opened` is told what is read, for a progress bar."""
+    summary = Summary()
+    watcher = Watchers((summary, watcher))
     timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
     # Made here only so that what is wrong is found before anything is changed.
     rule_of(settings.stream, timing)
@@ -126,25 +119,16 @@ async def run_lines(
         engine = Engine(intake, terms, restored.state if restored else None, decider)
         sink = FileSink(job.sink, job.steps)
         at_end.callback(sink.close)
-        pipeline = Pipeline(engine, journal, sink, timing, checkpoint)
+        pipeline = Pipeline(engine, journal, sink, timing, watcher, checkpoint)
         if restored is not None:
             await pipeline.recover(restored)
-        _tell_of_pending_terms(engine, timing)
-        run = LineRun(engine, pipeline, used, settings.stream.max_record_bytes, progress)
+        tell_of_pending_terms(engine, timing)
+        watcher.started(engine)
+        run = LineRun(engine, pipeline, used, settings.stream.max_record_bytes, watcher)
         if job.live:
             await run.read_live(source.stream)
         elif job.ordered:
             await run.read_sorted(source.stream)
         else:
             await run.read_unordered(source.stream)
-    return RunReport(run, engine)
-
-
-def _tell_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
-    if engine.terms_pending and engine.period is not None:
-        _log.warning(
-            "privacy settings differ from those that period %d is pinned to: they begin with "
-            "the next period, at %s",
-            engine.period.number,
-            format_rfc3339(timing.start(engine.period.end)),
-        )
+    return summary

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import numpy as np
@@ -20,8 +18,8 @@ from streamer.errors import InputError
 from streamer.service.pipeline import Pipeline
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
-from streamer.stream.records import Decided
 from streamer.stream.timing import StepTiming
+from streamer.stream.watching import NOBODY, Watcher
 from streamer.transport.line_source import PARTITION, LineSplitter, read_batches
 
 Clock = Callable[[], int]
@@ -30,31 +28,6 @@ Clock = Callable[[], int]
 
 def wall_clock() -> int:
     return time.time_ns() // 1_000_000
-
-
-@dataclass(slots=True)
-class Summary:
-    """What became of a run's records and steps."""
-
-    records: int = 0
-    accepted: int = 0
-    late: int = 0
-    decided: int = 0
-    """Events of steps that were closed before: read again, or too old."""
-    rejected: Counter[str] = field(default_factory=Counter)
-    steps: int = 0
-    hitters: int = 0
-
-    def add_batch(self, batch: Batch, received: Received) -> None:
-        self.records += len(batch.records)
-        self.accepted += received.accepted
-        self.late += received.late
-        self.decided += received.decided
-        self.rejected.update(rejection.reason.value for rejection in received.rejections)
-
-    def add_step(self, decided: Decided) -> None:
-        self.steps += decided.step - decided.first + 1
-        self.hitters += len(decided.hitters)
 
 
 class LineRun:
@@ -66,14 +39,13 @@ class LineRun:
         pipeline: Pipeline,
         timing: StepTiming,
         longest_line: int,
-        progress: Callable[[], None] = lambda: None,
+        watcher: Watcher = NOBODY,
     ) -> None:
         self._engine = engine
         self._pipeline = pipeline
         self._timing = timing
         self._longest_line = longest_line
-        self._progress = progress
-        self.summary = Summary()
+        self._watcher = watcher
 
     async def read_unordered(self, stream: BinaryIO) -> None:
         """Read everything, then close all steps from the first to the last."""
@@ -137,8 +109,7 @@ class LineRun:
 
     def _receive(self, batch: Batch, now: int | None) -> Received:
         received = self._engine.intake.receive(batch, self._engine.closed, now)
-        self.summary.add_batch(batch, received)
-        self._progress()
+        self._watcher.received(batch, received)
         return received
 
     async def _close_through(self, step: int) -> None:
@@ -146,7 +117,7 @@ class LineRun:
             if not self._engine.intake.open_steps:
                 return
             await self._pipeline.start_at(self._engine.intake.open_steps[0])
-        await self._pipeline.close_through(step, self.summary.add_step)
+        await self._pipeline.close_through(step)
 
     def _until_next_close(self, now: int) -> float:
         """Seconds until the next step is over."""

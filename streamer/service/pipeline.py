@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from streamer.errors import MonitorError
 from streamer.journal.base import Journal, Restored
 from streamer.stream.engine import Engine
 from streamer.stream.publication import Publication, Published, Recorder
-from streamer.stream.records import Decided, Entry
+from streamer.stream.records import Entry
 from streamer.stream.timing import StepTiming
+from streamer.stream.watching import NOBODY, Phase, Watcher
 
 Checkpoint = Callable[[str], None]
 """Told of each point of the protocol as it is passed; tests end the process there."""
@@ -43,12 +46,14 @@ class Pipeline:
         journal: Journal,
         sink: Sink,
         timing: StepTiming,
+        watcher: Watcher = NOBODY,
         checkpoint: Checkpoint = lambda _: None,
     ) -> None:
         self._engine = engine
         self._journal = journal
         self._sink = sink
         self._timing = timing
+        self._watcher = watcher
         self._checkpoint = checkpoint
         self._recorder: Recorder | None = None
 
@@ -66,8 +71,8 @@ class Pipeline:
         await self._journal.note_published(Published(step - 1, self._sink.sizes()))
         self._recorder = Recorder(self._timing, step - 1)
 
-    async def close_through(self, step: int, done: Callable[[Decided], None]) -> None:
-        """Close all steps up to this one; `done` is told of each when it is over.
+    async def close_through(self, step: int) -> None:
+        """Close all steps up to this one.
 
         1. Decide: counts of active users, noise, threshold, charges.
         2. Append to the journal, atomically and durably.
@@ -77,19 +82,20 @@ class Pipeline:
         The process may die at any point: before 2 is complete the step was never decided;
         after it, recovery publishes the same decision again.
         """
-        while True:
-            decided = await asyncio.to_thread(self._engine.close_next, step)
-            if decided is None:
-                return
+        while not self._engine.has_closed(step):
+            with self._timed(Phase.DECIDE):
+                decided = await asyncio.to_thread(self._engine.close_next, step)
             self._checkpoint("decided")
-            await self._journal.append(Entry(decided, self._engine.intake.offsets()))
+            with self._timed(Phase.APPEND):
+                await self._journal.append(Entry(decided, self._engine.intake.offsets()))
             self._checkpoint("appended")
             if decided.hitters:
                 await self._publish(self._started().with_results(decided))
             if self._journal.snapshot_due:
-                await self._journal.snapshot(*self._engine.counters.snapshot())
+                with self._timed(Phase.SNAPSHOT):
+                    await self._journal.snapshot(*self._engine.counters.snapshot())
                 self._checkpoint("snapshot taken")
-            done(decided)
+            self._watcher.closed(decided, self._engine)
 
     async def record_quiet_steps(self) -> None:
         """Publish records of the closed steps that had no hitters and have none yet.
@@ -104,11 +110,19 @@ class Pipeline:
             await self._publish(publication)
 
     async def _publish(self, publication: Publication) -> None:
-        await self._sink.publish(publication)
-        self._checkpoint("published")
-        await self._journal.note_published(Published(publication.through, self._sink.sizes()))
+        with self._timed(Phase.PUBLISH):
+            await self._sink.publish(publication)
+            self._checkpoint("published")
+            await self._journal.note_published(Published(publication.through, self._sink.sizes()))
         self._checkpoint("noted")
         self._started().recorded = publication.through
+        self._watcher.published(publication)
+
+    @contextmanager
+    def _timed(self, phase: Phase) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._watcher.timed(phase, time.perf_counter() - began)
 
     def _started(self) -> Recorder:
         if self._recorder is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from streamer.config import PrivacySettings, StreamSettings
 from streamer.errors import SettingError, UnusableJournalError
 from streamer.journal.base import Life, Restored
 from streamer.journal.directory import KEY, JournalDirectory
+from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
-from streamer.stream.timing import StepTiming, parse_rfc3339
+from streamer.stream.timing import StepTiming, format_rfc3339, parse_rfc3339
+
+_log = logging.getLogger(__name__)
 
 
 def timing_of(settings: StreamSettings) -> StepTiming:
@@ -93,6 +97,16 @@ def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
         raise UnusableJournalError(
             f"the journal's users of period {period.number} are under another key than the one "
             "given: use that key until the period is over"
+        )
+
+
+def tell_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
+    if engine.terms_pending and engine.period is not None:
+        _log.warning(
+            "privacy settings differ from those that period %d is pinned to: they begin with "
+            "the next period, at %s",
+            engine.period.number,
+            format_rfc3339(timing.start(engine.period.end)),
         )
 
 

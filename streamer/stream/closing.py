@@ -52,6 +52,10 @@ class Frontier:
         """The last step that is over by our clock, if nothing holds it up."""
         return self._timing.last_over(now - self._skew_ms)
 
+    def behind(self, closed: int, now: int) -> int:
+        """How long ago the last closed step ended, in milliseconds."""
+        return now - self._timing.end(closed)
+
     def until_next(self, now: int) -> int:
         """Milliseconds until the next step is over by our clock; at least one."""
         timing = self._timing

@@ -61,6 +61,15 @@ class EngineState:
     """Items that rest, and the step in which each is asked about again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Turnout:
+    """How many events and users a step had, and how many of them no longer count: raw."""
+
+    events: int = 0
+    users: int = 0
+    exhausted: int = 0
+
+
 class Engine:
     """Steps in, decisions out."""
 
@@ -76,8 +85,8 @@ class Engine:
         """The terms of the periods to come; the current period keeps its own."""
         self._make_decider = decider
         self.closed: int | None = None
-        self.duplicates = 0
-        """Events that did not count beside another one of their user in their step."""
+        self.turnout = Turnout()
+        """Of the last closed step."""
         self.period: Period | None = None
         self._refresh: Refresh[str] = Refresh()
         if state is not None:
@@ -111,13 +120,17 @@ class Engine:
             )
         self.closed = step - 1
 
-    def close_next(self, through: int) -> Decided | None:
-        """Decide the next step up to `through`; a run of empty steps at once. None: all done."""
+    def has_closed(self, step: int) -> bool:
+        return self.closed is not None and self.closed >= step
+
+    def close_next(self, through: int) -> Decided:
+        """Decide the next step up to `through`, which is not closed; a run of empty steps at
+        once."""
         if self.closed is None:
             raise MonitorError("the stream has no first step yet")
         step = self.closed + 1
         if step > through:
-            return None
+            raise MonitorError(f"step {through} is closed: no step is decided twice")
         buffer = self.intake.take(step)
         decided = self._empty(step, through) if buffer is None else self._decide(step, buffer)
         self.closed = decided.step
@@ -126,9 +139,10 @@ class Engine:
     def _decide(self, step: int, buffer: StepBuffer) -> Decided:
         period = self._enter(step)
         contents = buffer.contents()
-        self.duplicates += len(buffer) - len(contents.users)
         resting = self._resting(step, contents.numbers)
         active = self.counters.active(contents.users)
+        spent = len(active) - int(np.count_nonzero(active))
+        self.turnout = Turnout(len(buffer), len(contents.users), spent)
         tally = count_holders(contents.items[active])
         decision = self._decider.decide(step, contents.numbers, tally, resting)
         charged = contents.users[active & np.isin(contents.items, decision.items)]
@@ -142,6 +156,7 @@ class Engine:
         last = min([through, *(step - 1 for step in self.intake.open_steps)])
         if self.terms_pending and self.period is not None and first < self.period.end:
             last = min(last, self.period.end - 1)
+        self.turnout = Turnout()
         return Decided(last, first, self._enter(last))
 
     def _enter(self, step: int) -> Period:

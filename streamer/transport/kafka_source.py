@@ -92,6 +92,18 @@ class KafkaSource:
         consumer = self._running()
         return {str(p.partition): await consumer.position(p) for p in self._assigned()}
 
+    def lag(self) -> dict[str, int]:
+        """Records of each partition that are not read yet, as of the last answer from it."""
+        consumer = self._consumer
+        if consumer is None:
+            return {}
+        lags = {}
+        for partition in self._assigned():
+            end = consumer.last_stable_offset(partition)
+            if end is not None and end >= 0:
+                lags[str(partition.partition)] = max(0, end - self._positions[partition.partition])
+        return lags
+
     async def find_new_partitions(self) -> list[str]:
         """Take up partitions that were added to the topic."""
         new = sorted(await self._admin.partitions(self._topic) - set(self._positions))

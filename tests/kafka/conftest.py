@@ -85,6 +85,9 @@ class World:
                 "kafka": kafka | sections.get("kafka", {}),
                 "stream": stream | sections.get("stream", {}),
                 "privacy": privacy | sections.get("privacy", {}),
+                "http": {"port": 0} | sections.get("http", {}),
+                "metrics": {"port": 0} | sections.get("metrics", {}),
+                "log": sections.get("log", {}),
             }
         )
 

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from streamer import cli
 from streamer.broker import transactions
 from streamer.journal.base import SnapshotRule
-from streamer.service import kafka_service, line_job, startup  # noqa: F401  (loaded once)
+from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable
 
 PROTOCOL = ("decided", "appended", "published", "noted", "snapshot taken")
@@ -59,8 +59,8 @@ def serve(order: Order) -> None:
     os.dup2(log, 2)
     watch = _Watch(order.fates)
     transactions.AIOKafkaProducer = watch.producer
-    kafka_service.KafkaService = functools.partial(
-        kafka_service.KafkaService, decider=Repeatable(), checkpoint=watch.passed
+    hosting.KafkaService = functools.partial(
+        hosting.KafkaService, decider=Repeatable(), checkpoint=watch.passed
     )
     SnapshotRule.LEAST_BYTES = 0
     sys.argv = ["streamer", "run", "--config", order.config]

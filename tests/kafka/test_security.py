@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -399,7 +400,10 @@ class TestCommandLine:
         }
         done = subprocess.run(
             [sys.executable, "-m", "streamer.cli", "run"],
-            env=os.environ | given | {"STREAMER_PRIVACY__KEY": "ab" * 32},
+            env=os.environ
+            | given
+            | {"STREAMER_PRIVACY__KEY": "ab" * 32, "STREAMER_LOG__LEVEL": "error"}
+            | {"STREAMER_METRICS__PORT": "0", "STREAMER_HTTP__PORT": "0"},
             capture_output=True,
             text=True,
             timeout=DEADLINE,
@@ -407,22 +411,22 @@ class TestCommandLine:
         )
         assert done.stdout == ""
         assert done.stderr.count("\n") == 1, done.stderr
-        return done.returncode, done.stderr.strip()
+        return done.returncode, json.loads(done.stderr)["message"]
 
     def test_a_wrong_password(self, world, scram, tmp_path):
         (tmp_path / "wrong").write_text("guessed")
         assert self.run(world, scram | {"sasl_password_file": tmp_path / "wrong"}) == (
             2,
-            f"streamer: kafka.sasl_username is {USER}: the broker refuses it with this password",
+            f"kafka.sasl_username is {USER}: the broker refuses it with this password",
         )
 
     def test_a_wrong_authority(self, world, scram, stranger):
         code, sentence = self.run(world, scram | {"ssl_ca_file": stranger.file})
         assert code == 2
-        assert sentence.startswith("streamer: kafka.ssl_ca_file is ")
+        assert sentence.startswith("kafka.ssl_ca_file is ")
 
     def test_a_topic_that_is_missing(self, world, scram):
         code, sentence = self.run(world, scram | {"create_topics": False})
         assert code == 2
-        assert sentence.startswith("streamer: kafka.events_topic is ")
+        assert sentence.startswith("kafka.events_topic is ")
         assert "kafka-topics.sh" in sentence

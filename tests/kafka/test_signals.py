@@ -1,6 +1,7 @@
 """`streamer run` as a process: how it ends, and that it goes on where it was."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -167,7 +168,10 @@ async def test_a_process_that_is_replaced_says_so_and_ends_with_code_3(world, st
     await eventually(lambda: "reading" in process.said)
     async with running(settings):
         assert await process.ended() == 3
-    assert process.said.endswith(
-        f"streamer: a newer instance has taken over transactional_id {world.name}: this one ends\n"
+    last = json.loads(process.said.splitlines()[-1])
+    assert (last["level"], last["message"], last["exit_code"]) == (
+        "error",
+        f"a newer instance has taken over transactional_id {world.name}: this one ends",
+        3,
     )
     assert "Traceback" not in process.said

@@ -53,7 +53,7 @@ class Run:
             )
         except StreamerError as error:
             return {"error": type(error).__name__, "message": str(error)}
-        return {"steps": report.run.summary.steps, "decided": report.run.summary.decided}
+        return {"steps": report.steps, "decided": report.decided}
 
     def _prepare(self) -> None:
         if "tear_write" in self._order:

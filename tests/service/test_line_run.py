@@ -11,6 +11,7 @@ from streamer.journal.sqlite import SqliteJournal
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of
+from streamer.service.summary import Summary
 from streamer.stream.engine import Engine
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.timing import StepTiming
@@ -50,8 +51,9 @@ class Bench:
         self.engine = Engine(intake, TERMS, decider=Repeatable(threshold=3))
         self.sink = sink or Kept()
         self.journal = SqliteJournal(None, Life(timing.length_ms, 0), "key")
-        pipeline = Pipeline(self.engine, self.journal, self.sink, timing)
-        self.run = LineRun(self.engine, pipeline, timing, longest_line=1000)
+        self.summary = Summary()
+        pipeline = Pipeline(self.engine, self.journal, self.sink, timing, self.summary)
+        self.run = LineRun(self.engine, pipeline, timing, 1000, self.summary)
 
     def read_live(self, stream, clock):
         async def read():
@@ -59,7 +61,7 @@ class Bench:
             await self.journal.close()
 
         asyncio.run(asyncio.wait_for(read(), DEADLINE))
-        return self.run.summary
+        return self.summary
 
 
 class Script:

@@ -10,6 +10,7 @@ from streamer.stream.engine import Engine, EngineState
 from streamer.stream.periods import Period
 from streamer.stream.publication import LONG_RUN, Published
 from streamer.stream.records import Decided, Entry, Hitter
+from streamer.stream.watching import Watcher
 from tests.stream.making import TIMING, RepeatingDecider, batch, new_intake, record, terms
 
 TERMS = terms()
@@ -46,12 +47,17 @@ class Told:
         self.story.append(("publish", publication.through, items, steps))
 
 
-class Bench:
+class Bench(Watcher):
     def __init__(self, state=None):
         self.told, self.points, self.done = Told(), [], []
         self.engine = Engine(new_intake(), TERMS, state, RepeatingDecider(3))
-        self.pipeline = Pipeline(self.engine, self.told, self.told, TIMING, self.points.append)
+        self.pipeline = Pipeline(
+            self.engine, self.told, self.told, TIMING, self, self.points.append
+        )
         self._offset = 0
+
+    def closed(self, decided, engine):
+        self.done.append(decided)
 
     def hold(self, step, item, users):
         records = [record(f"u{user}", item, step=step) for user in range(users)]
@@ -60,7 +66,7 @@ class Bench:
 
     async def close_through(self, step):
         self.told.story.clear()
-        await self.pipeline.close_through(step, self.done.append)
+        await self.pipeline.close_through(step)
         return self.told.story
 
 

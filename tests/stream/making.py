@@ -136,6 +136,6 @@ def feed(engine, *events):
 def close_all(engine, through):
     """All decisions up to a step."""
     decisions = []
-    while (decided := engine.close_next(through)) is not None:
-        decisions.append(decided)
+    while not engine.has_closed(through):
+        decisions.append(engine.close_next(through))
     return decisions

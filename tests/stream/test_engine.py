@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
-from streamer.stream.engine import Engine, EngineState
+from streamer.stream.engine import Engine, EngineState, Turnout
 from streamer.stream.intake import Batch
 from streamer.stream.records import Hitter
 from tests.stream.making import (
@@ -102,7 +102,9 @@ class TestProtocol:
     def test_a_closed_step_is_never_closed_again(self, through):
         engine = started()
         close_all(engine, 3)
-        assert engine.close_next(through) is None
+        assert engine.has_closed(through)
+        with pytest.raises(MonitorError, match="no step is decided twice"):
+            engine.close_next(through)
         assert engine.closed == 3
 
     def test_steps_are_closed_in_order_and_each_once(self):
@@ -137,7 +139,7 @@ class TestResults:
         early, late = record("u", "x", time=1), record("u", "y", time=2)
         engine.intake.receive(batch([late, early, late]), None, None)
         assert reported(engine.close_next(0)) == {"y": 1}
-        assert engine.duplicates == 2
+        assert engine.turnout == Turnout(events=3, users=1)
 
     def test_with_fresh_noise_what_everybody_holds_is_reported_and_what_one_holds_is_not(self):
         # Both are more than twenty noise scales away from the threshold.
@@ -432,10 +434,9 @@ class Run:
         ]
         safe = min((step for step in unread if step is not None), default=STEPS) - 1
         for _ in range(size):
-            decided = self.engine.close_next(min(safe, STEPS - 1))
-            if decided is None:
+            if self.engine.has_closed(min(safe, STEPS - 1)):
                 return
-            self.decisions.append(decided)
+            self.decisions.append(self.engine.close_next(min(safe, STEPS - 1)))
             self.state = kept(self.engine, self.decisions)
             self.journal_offsets = self.engine.intake.offsets()
 

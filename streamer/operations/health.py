@@ -1,0 +1,60 @@
+"""Whether a service is alive, and whether it is ready, with the reason if not.
+
+Alive: its loop turns, or waits for something that it can name. One that is not alive is
+to be started again. Ready: the past is restored, the broker answers, steps are closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+_log = logging.getLogger(__name__)
+LONGEST_SILENCE = 300.0
+"""Seconds without a sign of life: longer than any request, close or restore may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Yes or no, and why."""
+
+    good: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Status:
+    """What the service is doing, in words; nothing is waited for while it runs as it should."""
+
+    clock: Callable[[], float] = time.monotonic
+    waiting_for: str = "starting"
+    running: bool = False
+    ending: bool = False
+    _sign_of_life: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sign_of_life = self.clock()
+
+    def tell(self, waiting_for: str) -> None:
+        """Say what is waited for; "": it is over."""
+        if waiting_for and waiting_for != self.waiting_for:
+            _log.warning("%s", waiting_for)
+        self.waiting_for = waiting_for
+        self.beat()
+
+    def beat(self) -> None:
+        """The loop has turned."""
+        self._sign_of_life = self.clock()
+
+    def alive(self) -> Verdict:
+        silence = self.clock() - self._sign_of_life
+        if silence <= LONGEST_SILENCE:
+            return Verdict(True, self.waiting_for)
+        return Verdict(False, f"no sign of life for {silence:.0f} s")
+
+    def ready(self) -> Verdict:
+        if self.ending:
+            return Verdict(False, "ending")
+        return Verdict(self.running and not self.waiting_for, self.waiting_for)

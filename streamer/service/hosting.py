@@ -1,0 +1,58 @@
+"""A process around the Kafka service: its two ports, its logs, its signals.
+
+Operators can look from the first moment on, and until everything else has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+
+import streamer
+from streamer.config import Settings
+from streamer.operations.logs import StepLog
+from streamer.operations.metrics import Metrics
+from streamer.service.kafka_service import KafkaService
+from streamer.web.operators import operators_app
+from streamer.web.server import HttpServer
+
+_log = logging.getLogger(__name__)
+INTERRUPTED_TWICE = 130
+
+
+async def serve(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT; at a second one end at once."""
+    metrics = Metrics(streamer.__version__, settings.stream.step_seconds, settings.metrics.items)
+    service = KafkaService(settings, watchers=(metrics, StepLog()))
+    operators = HttpServer(
+        operators_app(service.status, lambda: metrics.text(service.situation())),
+        *("metrics", settings.metrics.host, settings.metrics.port),
+    )
+    await operators.start()
+    _log.info("metrics and health at %s", operators.url)
+    try:
+        await _run(service, settings.kafka.shutdown_seconds)
+    finally:
+        await operators.stop()
+
+
+async def _run(service: KafkaService, shutdown_seconds: float) -> None:
+    running = asyncio.create_task(service.run())
+    loop = asyncio.get_running_loop()
+    told: list[int] = []
+
+    def end(signum: int) -> None:
+        if told:
+            os._exit(INTERRUPTED_TWICE)
+        told.append(signum)
+        _log.info("ending on %s", signal.Signals(signum).name)
+        service.stop()
+        loop.call_later(shutdown_seconds, running.cancel)
+
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, end, signum)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running

@@ -1,0 +1,46 @@
+"""What became of a run's records and steps, in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from streamer.stream.engine import Engine
+from streamer.stream.intake import Batch, Received
+from streamer.stream.records import Decided
+from streamer.stream.watching import Watcher
+
+
+@dataclass(slots=True)
+class Summary(Watcher):
+    """Counts what is read and what is closed."""
+
+    records: int = 0
+    accepted: int = 0
+    late: int = 0
+    decided: int = 0
+    """Events of steps that were closed before: read again, or too old."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    duplicates: int = 0
+    """Accepted events that did not count beside another one of their user in their step."""
+    steps: int = 0
+    hitters: int = 0
+    charged: int = 0
+    exhausted: int = 0
+    """Users of the current period, those of earlier runs too."""
+
+    def started(self, engine: Engine) -> None:
+        self.charged, self.exhausted = engine.charged, engine.exhausted
+
+    def received(self, batch: Batch, received: Received) -> None:
+        self.records += len(batch.records)
+        self.accepted += received.accepted
+        self.late += received.late
+        self.decided += received.decided
+        self.rejected.update(rejection.reason.value for rejection in received.rejections)
+
+    def closed(self, decided: Decided, engine: Engine) -> None:
+        self.duplicates += engine.turnout.events - engine.turnout.users
+        self.steps += decided.step - decided.first + 1
+        self.hitters += len(decided.hitters)
+        self.charged, self.exhausted = engine.charged, engine.exhausted

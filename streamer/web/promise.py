@@ -1,0 +1,73 @@
+"""The guarantee in words that a reader of the page understands, with its numbers."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from streamer.privacy.terms import Neighbours
+from streamer.privacy.threshold import Plan
+from streamer.stream.periods import Period, Terms
+from streamer.stream.timing import StepTiming
+from streamer.web.answers import Promise
+
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+
+
+def promise_of_period(period: Period, timing: StepTiming) -> Promise:
+    return _promise(period.terms, period.plan, period.margin, timing, period)
+
+
+def promise_to_come(terms: Terms, timing: StepTiming) -> Promise:
+    """Of a stream whose first period has not begun."""
+    plan = terms.plan()
+    return _promise(terms, plan, plan.law.margin(), timing, None)
+
+
+def _promise(
+    terms: Terms, plan: Plan, margin: int, timing: StepTiming, period: Period | None
+) -> Promise:
+    return Promise(
+        sentence=sentence(terms, timing),
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        contributions=terms.contributions,
+        neighbours=terms.neighbours.value,
+        step_seconds=timing.length_ms / 1000,
+        period_steps=terms.period_steps,
+        refresh_steps=terms.refresh_steps,
+        threshold=plan.threshold,
+        margin=margin,
+        noise_scale=plan.calibration.noise_scale,
+        period=period.number if period else None,
+        first=period.first if period else None,
+    )
+
+
+def sentence(terms: Terms, timing: StepTiming) -> str:
+    """What is promised to one user, in one sentence."""
+    change = {
+        Neighbours.REPLACE: "Replace everything that one user did in {} by anything else",
+        Neighbours.ADD_REMOVE: "Take away everything that one user did in {}",
+    }[terms.neighbours].format(duration(terms.period_steps * timing.length_ms))
+    reports = "report" if terms.contributions == 1 else "reports"
+    return (
+        f"{change}: nothing shown here becomes more than {math.exp(terms.epsilon):.3g} times as "
+        f"likely or as unlikely, but for a probability of {_chance(terms.delta)}, and the user "
+        f"counts for at most {terms.contributions:,} {reports} in that time."
+    )
+
+
+def duration(milliseconds: int) -> str:
+    """In the largest unit that it is a whole number of: 90 minutes, 1 day."""
+    for size, unit in _UNITS:
+        if milliseconds % size == 0:
+            number = milliseconds // size
+            return f"{number:,} {unit}{'' if number == 1 else 's'}"
+    return f"{milliseconds / 1000:,} seconds"
+
+
+def _chance(delta: float) -> str:
+    """One in so many where that is a whole number, as for 1e-6."""
+    odds = 1 / Fraction(repr(delta))
+    return f"one in {odds.numerator:,}" if odds.denominator == 1 else f"{delta:g}"

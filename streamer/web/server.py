@@ -1,0 +1,91 @@
+"""An HTTP server inside of our loop: we own the socket and the signals, uvicorn the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from streamer.errors import SettingError
+
+_GRACE_SECONDS = 2
+_MOST_CONNECTIONS = 1_000
+
+
+class HttpServer:
+    """Serves one application at one address, from `start` to `stop`."""
+
+    def __init__(self, app: ASGIApp, section: str, host: str, port: int) -> None:
+        """`section`: of the settings that host and port come from, for complaints."""
+        self._section = section
+        self._host, self._port = host, port
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+                limit_concurrency=_MOST_CONNECTIONS,
+            )
+        )
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened at: chosen by the system if 0 was asked for."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104
+        return f"http://{host}:{self._port}"
+
+    async def start(self) -> None:
+        """Returns when requests are answered."""
+        listening = self._listen()
+        self._port = listening.getsockname()[1]
+        self._running = asyncio.create_task(self._server.serve(sockets=[listening]))
+        while not self._server.started and not self._running.done():
+            await asyncio.sleep(0.001)
+
+    async def stop(self) -> None:
+        """Streams that are still being read are cut after a moment."""
+        if self._running is not None:
+            self._server.should_exit = True
+            await self._running
+
+    def _listen(self) -> socket.socket:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+        except OSError:
+            raise SettingError(
+                f"{self._section}.host", self._host, "it is not an address of this machine"
+            ) from None
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(address)
+        except OSError as error:
+            listening.close()
+            raise SettingError(
+                f"{self._section}.port",
+                self._port,
+                f"{(error.strerror or 'it cannot be used').lower()}; choose another",
+            ) from None
+        listening.setblocking(False)
+        return listening
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are for the service, which ends its servers itself."""
+        yield

@@ -1,0 +1,40 @@
+// The latest steps as a table: for screen readers, and for whoever wants to copy numbers.
+
+import { firstOf } from "./history.js";
+import { clock, itemElement, make, number } from "./words.js";
+
+const ROWS = 50;
+
+const find = (id) => document.getElementById(id);
+
+export class Table {
+  constructor(history) {
+    this.history = history;
+    find("table-details").addEventListener("toggle", () => this.show());
+  }
+
+  // Only while it is open: a hidden table is not worth its making.
+  show() {
+    if (!find("table-details").open) return;
+    const latest = this.history.records.slice(-ROWS).reverse();
+    find("table-body").replaceChildren(...latest.map(rowOf));
+  }
+}
+
+function rowOf(record) {
+  const row = make("tr");
+  const first = firstOf(record);
+  const steps = first === record.step ? number(record.step) : `${number(first)} to ${number(record.step)}`;
+  const head = make("th", "", steps);
+  head.scope = "row";
+  const ended = make("td", "", clock(Date.parse(record.end), { day: true }));
+  ended.title = record.end;
+  const held = make("td", "held");
+  for (const { item, estimate, margin } of record.results ?? []) {
+    const line = make("span", "result");
+    line.append(itemElement(item), ` ${number(estimate)} \u00b1 ${number(margin)}`);
+    held.append(line);
+  }
+  row.append(head, ended, make("td", "", number(record.hitters)), held);
+  return row;
+}

@@ -1,0 +1,59 @@
+// Numbers, times and items as readers see them.
+
+const grouped = new Intl.NumberFormat("en");
+const clocks = new Map();
+
+export const number = (value) => grouped.format(value);
+
+export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+
+// Items are hostile strings: what is invisible or turns the text around is shown as a sign.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
+
+export function visible(item) {
+  return item.replace(UNSEEN, (sign) => {
+    const code = sign.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    if (code === 0x7f) return "\u2421";
+    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+  });
+}
+
+// A moment in the reader's own time; with seconds if steps are that short.
+export function clock(moment, { seconds = true, day = false } = {}) {
+  const kind = `${seconds} ${day}`;
+  if (!clocks.has(kind)) {
+    clocks.set(kind, new Intl.DateTimeFormat("en-GB", {
+      hour: "2-digit",
+      minute: "2-digit",
+      ...(seconds && { second: "2-digit" }),
+      ...(day && { day: "numeric", month: "short" }),
+    }));
+  }
+  return clocks.get(kind).format(moment);
+}
+
+const UNITS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+
+export function duration(seconds) {
+  for (const [size, unit] of UNITS) {
+    if (seconds >= size && Number.isInteger(seconds / size)) return plural(seconds / size, unit);
+  }
+  const [size, unit] = UNITS.find(([least]) => seconds >= least) ?? [1, "second"];
+  return `${number(Math.round((seconds / size) * 10) / 10)} ${unit}s`;
+}
+
+export function make(tag, classes = "", text = "") {
+  const element = document.createElement(tag);
+  if (classes) element.className = classes;
+  if (text) element.textContent = text;
+  return element;
+}
+
+// The element that shows an item: its text alone, whole in the title, never as markup.
+export function itemElement(item) {
+  const element = make("bdi", "item", visible(item));
+  element.title = visible(item);
+  element.dir = "auto";
+  return element;
+}
