@@ -13,6 +13,7 @@ import signal
 
 import streamer
 from streamer.config import Settings
+from streamer.operations.health import Status
 from streamer.operations.logs import StepLog
 from streamer.operations.metrics import Metrics
 from streamer.service.kafka_service import KafkaService
@@ -26,9 +27,10 @@ INTERRUPTED_TWICE = 130
 async def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; at a second one end at once."""
     metrics = Metrics(streamer.__version__, settings.stream.step_seconds, settings.metrics.items)
-    service = KafkaService(settings, watchers=(metrics, StepLog()))
+    status = Status()
+    service = KafkaService(settings, watchers=(metrics, StepLog(), status), status=status)
     operators = HttpServer(
-        operators_app(service.status, lambda: metrics.text(service.situation())),
+        operators_app(status, lambda: metrics.text(service.situation())),
         *("metrics", settings.metrics.host, settings.metrics.port),
     )
     await operators.start()

@@ -73,6 +73,12 @@ class KafkaLoop:
         """The last step that was over by the clock when partitions were asked for."""
 
     async def run(self) -> None:
+        """Until we are stopped; however often the broker goes away."""
+        self._frontier.watch(self._source.partitions)
+        self._status.tell("")
+        self._status.running = True
+        topic, number = self._settings.kafka.events_topic, len(self._source.partitions)
+        _log.info("reading %s, %d partitions", topic, number)
         broken, wait = False, FIRST_WAIT
         while not self._stopping.is_set():
             try:

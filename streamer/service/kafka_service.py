@@ -24,12 +24,18 @@ from streamer.broker.topics import TopicAdmin, check_one_cluster
 from streamer.broker.transactions import Transactions, ends_of
 from streamer.config import Settings
 from streamer.errors import SettingError, UnusableJournalError
+from streamer.journal.base import Restored
 from streamer.journal.kafka import HISTORY, KafkaJournal
 from streamer.operations.health import Status
 from streamer.operations.metrics import Situation
 from streamer.privacy.threshold import Plan
 from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop, reason_of
-from streamer.service.kafka_startup import connection_of, prepare_topics
+from streamer.service.kafka_startup import (
+    connection_of,
+    output_topics,
+    prepare_topics,
+    source_of,
+)
 from streamer.service.line_run import Clock, wall_clock
 from streamer.service.pipeline import Checkpoint, Pipeline
 from streamer.service.startup import (
@@ -48,8 +54,7 @@ from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Watcher, Watchers
-from streamer.transport.kafka_sink import KafkaSink, OutputTopics
-from streamer.transport.kafka_source import KafkaSource
+from streamer.transport.kafka_sink import KafkaSink
 
 _log = logging.getLogger(__name__)
 
@@ -123,20 +128,15 @@ class KafkaService:
     async def _serve(
         self, connection: Connection, timing: StepTiming, terms: Terms, pseudonyms: Pseudonyms
     ) -> None:
-        settings = self.settings
+        """Fence, restore, publish what is due, read on: in this order."""
+        settings, watcher = self.settings, self.watcher
         async with AsyncExitStack() as at_end:
             await check_one_cluster(connection)
             admin = TopicAdmin(connection)
             await admin.start()
             at_end.push_async_callback(admin.stop)
             await prepare_topics(admin, settings.kafka)
-            transactions = Transactions(
-                connection,
-                settings.kafka.transactional_id,
-                settings.kafka.state_topic,
-                settings.kafka.transaction_timeout_seconds,
-                self._writing_failed,
-            )
+            transactions = self._transactions(connection)
             at_end.push_async_callback(transactions.stop)
             await transactions.start()
             journal = KafkaJournal(
@@ -147,53 +147,56 @@ class KafkaService:
                 settings.kafka.events_topic,
                 pseudonyms.fingerprint,
             )
-            began = time.monotonic()
-            restored = await journal.restore()
-            self.restore_seconds = time.monotonic() - began
-            if restored is not None:
-                check_key(restored, pseudonyms)
-            else:
-                await self._check_not_lost(connection, admin)
+            restored = await self._restore(journal, pseudonyms, connection, admin)
             await transactions.announce()
-            topics = OutputTopics(
-                settings.kafka.hitters_topic,
-                settings.kafka.steps_topic,
-                settings.kafka.rejected_topic,
-            )
-            sink = KafkaSink(transactions, topics, journal.note_of)
+            sink = KafkaSink(transactions, output_topics(settings.kafka), journal.note_of)
             intake = intake_of(settings.stream, timing, pseudonyms)
             engine = Engine(intake, terms, restored.state if restored else None, self.decider)
-            self.engine, watcher = engine, self.watcher
+            self.engine = engine
             pipeline = Pipeline(engine, journal, sink, timing, watcher, self.checkpoint)
             if restored is not None:
                 watcher.restored(await journal.history(HISTORY), restored.published.step)
                 await pipeline.recover(restored)
             watcher.started(engine)
             tell_of_pending_terms(engine, timing)
-            source = KafkaSource(
-                connection,
-                admin,
-                settings.kafka.events_topic,
-                settings.kafka.group_id,
-                settings.kafka.max_poll_records,
-            )
+            source = source_of(settings.kafka, connection, admin)
             at_end.push_async_callback(source.stop)
             offsets = restored.last.offsets if restored else {}
             intake.resume(offsets)
             await source.start(offsets)
-            frontier = Frontier(timing, round(settings.kafka.skew_seconds * 1000))
-            frontier.watch(source.partitions)
-            self.status.tell("")
-            self.status.running = True
-            _log.info(
-                "reading %s, %d partitions", settings.kafka.events_topic, len(source.partitions)
-            )
             self._loop = KafkaLoop(
                 settings,
-                *(engine, pipeline, source, sink, frontier),
+                *(engine, pipeline, source, sink),
+                Frontier(timing, round(settings.kafka.skew_seconds * 1000)),
                 *(self.clock, self.status, watcher, self._stopping),
             )
             await self._loop.run()
+
+    def _transactions(self, connection: Connection) -> Transactions:
+        kafka = self.settings.kafka
+        return Transactions(
+            connection,
+            kafka.transactional_id,
+            kafka.state_topic,
+            kafka.transaction_timeout_seconds,
+            self._writing_failed,
+        )
+
+    async def _restore(
+        self,
+        journal: KafkaJournal,
+        pseudonyms: Pseudonyms,
+        connection: Connection,
+        admin: TopicAdmin,
+    ) -> Restored | None:
+        began = time.monotonic()
+        restored = await journal.restore()
+        self.restore_seconds = time.monotonic() - began
+        if restored is not None:
+            check_key(restored, pseudonyms)
+        else:
+            await self._check_not_lost(connection, admin)
+        return restored
 
     async def _reach(self, connection: Connection) -> bool:
         """Wait until a broker answers; False if we are stopped before."""

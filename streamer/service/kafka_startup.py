@@ -15,6 +15,8 @@ from streamer.errors import SettingError
 from streamer.journal.base import Restored
 from streamer.journal.kafka import KafkaJournal
 from streamer.service.startup import life_of, timing_of
+from streamer.transport.kafka_sink import OutputTopics
+from streamer.transport.kafka_source import KafkaSource
 
 _log = logging.getLogger(__name__)
 _SERVER = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
@@ -63,6 +65,16 @@ def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
             required=("cleanup.policy",),
         ),
     ]
+
+
+def output_topics(settings: KafkaSettings) -> OutputTopics:
+    return OutputTopics(settings.hitters_topic, settings.steps_topic, settings.rejected_topic)
+
+
+def source_of(settings: KafkaSettings, connection: Connection, admin: TopicAdmin) -> KafkaSource:
+    return KafkaSource(
+        connection, admin, settings.events_topic, settings.group_id, settings.max_poll_records
+    )
 
 
 async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:

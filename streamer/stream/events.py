@@ -7,10 +7,12 @@ a reason, and the rest of its batch goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import repeat
+from itertools import compress
+from types import NoneType
 from typing import Annotated
 
 import msgspec
@@ -18,14 +20,14 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from streamer.stream.moments import Moments, parse_usual
 from streamer.stream.timing import LATEST_MOMENT, StepTiming, parse_rfc3339
 
-Moments = NDArray[np.int64]
 # Longer texts than this only say fractions of a millisecond; they are not worth keeping.
 _LONGEST_TIME = 40
 
 
-class Event(msgspec.Struct):
+class Event(msgspec.Struct, gc=False):
     """What one user holds at a moment. Unknown fields are ignored."""
 
     user: Annotated[str, Meta(description="Who; never published.", examples=["u-17"])]
@@ -97,10 +99,6 @@ class EventDecoder:
     def __init__(self, timing: StepTiming, limits: Limits | None = None) -> None:
         self._timing = timing
         self._limits = limits or Limits()
-        # A record of this length cannot hold a user or an item that is too long.
-        self._short = min(
-            self._limits.record_bytes, self._limits.user_bytes, self._limits.item_bytes
-        )
         self._json = msgspec.json.Decoder(Event)
         # Only steps that end before the last moment that can be written down.
         self._end = timing.start(timing.step_at(LATEST_MOMENT))
@@ -110,40 +108,65 @@ class EventDecoder:
 
         Records of a file never arrived: there an event must carry its time.
         """
-        moments = repeat(None, len(records)) if arrivals is None else arrivals.tolist()
-        places, users, items, times = [], [], [], []
-        rejections = []
-        for place, (record, arrival) in enumerate(zip(records, moments, strict=True)):
-            event = self._decode(record)
-            if isinstance(event, Reason):
-                rejections.append(Rejection(place, event))
-                continue
-            time = self._time_of(event, arrival)
-            if isinstance(time, Reason):
-                rejections.append(Rejection(place, time))
-                continue
-            places.append(place)
-            users.append(event.user)
-            items.append(event.item)
-            times.append(time)
-        columns = np.array(places, dtype=np.int64), np.array(times, dtype=np.int64)
-        return Decoded(columns[0], users, items, columns[1], rejections)
+        reasons: dict[int, Reason] = {}
+        decoded = self._events(records, reasons)
+        places = [place for place, event in enumerate(decoded) if event is not None]
+        events = [event for event in decoded if event is not None]
+        self._check_sizes(events, places, reasons)
+        moments = None if arrivals is None else arrivals[places]
+        times = self._times(events, places, moments, reasons)
+        if reasons:
+            good = [place not in reasons for place in places]
+            places, events = list(compress(places, good)), list(compress(events, good))
+            times = times[good]
+        return Decoded(
+            np.array(places, dtype=np.int64),
+            [event.user for event in events],
+            [event.item for event in events],
+            times,
+            [Rejection(place, reasons[place]) for place in sorted(reasons)],
+        )
 
-    def _decode(self, record: bytes | None) -> Event | Reason:
+    def _events(
+        self, records: Sequence[bytes | None], reasons: dict[int, Reason]
+    ) -> list[Event | None]:
         """Each record by itself: what one of them holds must never change another's fate."""
-        if not record:
-            return Reason.EMPTY
-        if len(record) > self._limits.record_bytes:
-            return Reason.TOO_LARGE
-        try:
-            event = self._json.decode(record)
-        except msgspec.ValidationError as error:
-            return _explain(str(error))
-        except (ValueError, RecursionError):
-            return Reason.NOT_JSON
-        if len(record) <= self._short and event.user and event.item:
-            return event
-        return self._fault(event) or event
+        sizes = [len(record) if record else 0 for record in records]
+        largest = self._limits.record_bytes
+        if records and (max(sizes) > largest or not min(sizes)):
+            for place, size in enumerate(sizes):
+                if size == 0 or size > largest:
+                    reasons[place] = Reason.TOO_LARGE if size else Reason.EMPTY
+            records = [None if place in reasons else one for place, one in enumerate(records)]
+        events: list[Event | None] = []
+        note, decode = events.append, self._json.decode
+        for record in records:
+            try:
+                note(decode(record))  # type: ignore[arg-type]
+            except msgspec.ValidationError as error:
+                reasons.setdefault(len(events), _explain(str(error)))
+                note(None)
+            except (ValueError, TypeError, RecursionError):
+                reasons.setdefault(len(events), Reason.NOT_JSON)
+                note(None)
+        return events
+
+    def _check_sizes(
+        self, events: list[Event], places: list[int], reasons: dict[int, Reason]
+    ) -> None:
+        """The usual case is a look at each column; only if that leaves a doubt, at each event."""
+        users, items = [event.user for event in events], [event.item for event in events]
+        longest = max(map(len, users), default=0), max(map(len, items), default=0)
+        if all(users) and all(items) and self._surely_fits(*longest):
+            return
+        for event, place in zip(events, places, strict=True):
+            reason = self._fault(event)
+            if reason is not None:
+                reasons.setdefault(place, reason)
+
+    def _surely_fits(self, user: int, item: int) -> bool:
+        """Texts of so many characters, each of which takes at most four bytes."""
+        return 4 * user <= self._limits.user_bytes and 4 * item <= self._limits.item_bytes
 
     def _fault(self, event: Event) -> Reason | None:
         if not event.user:
@@ -155,6 +178,25 @@ class EventDecoder:
         if len(event.item.encode()) > self._limits.item_bytes:
             return Reason.ITEM_TOO_LONG
         return None
+
+    def _times(
+        self,
+        events: list[Event],
+        places: list[int],
+        arrivals: Moments | None,
+        reasons: dict[int, Reason],
+    ) -> Moments:
+        """The usual case is a batch of times of one kind; what is left is looked at one by one."""
+        times, readable = _read_together(events, arrivals)
+        in_range = (times >= self._timing.epoch_ms) & (times < self._end)
+        for index in np.flatnonzero(~(readable & in_range)).tolist():
+            arrival = None if arrivals is None else int(arrivals[index])
+            time = self._time_of(events[index], arrival)
+            if isinstance(time, Reason):
+                reasons.setdefault(places[index], time)
+            else:
+                times[index] = time
+        return times
 
     def _time_of(self, event: Event, arrival: int | None) -> int | Reason:
         if event.time is not None and event.step is not None:
@@ -174,25 +216,31 @@ class EventDecoder:
         return time
 
 
-def _parse(text: str) -> int | Reason:
-    """The usual form, with milliseconds, is read from its second: that has been seen before."""
-    fraction = text[20:23]
-    if len(text) == 24 and text[19] == "." and text[23] == "Z" and _is_number(fraction):
-        second = _parse_seen(text[:19] + "Z")
-        return second if isinstance(second, Reason) else second + int(fraction)
-    return _parse_seen(text)
+def _read_together(
+    events: list[Event], arrivals: Moments | None
+) -> tuple[Moments, NDArray[np.bool_]]:
+    """The times of events, as far as all of them are given in one way; and which are read."""
+    times = [event.time for event in events]
+    kinds = set(map(type, times))
+    unread = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.bool_)
+    if any(event.step is not None for event in events):
+        return unread
+    if kinds == {str}:
+        return parse_usual(times)  # type: ignore[arg-type]
+    if kinds == {NoneType} and arrivals is not None:
+        return arrivals.copy(), np.ones(len(events), dtype=np.bool_)
+    if kinds == {int}:
+        with suppress(OverflowError):
+            return np.array(times, dtype=np.int64), np.ones(len(events), dtype=np.bool_)
+    return unread
 
 
 @lru_cache(maxsize=1 << 14)
-def _parse_seen(text: str) -> int | Reason:
+def _parse(text: str) -> int | Reason:
     try:
         return parse_rfc3339(text)
     except ValueError:
         return Reason.BAD_TIME
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _explain(error: str) -> Reason:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.stream.events import Moments
+from streamer.stream.moments import Moments
 from streamer.stream.timing import StepTiming
 
 

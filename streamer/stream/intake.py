@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from streamer.monitors.counters import Users
 from streamer.stream.buffer import StepBuffer
-from streamer.stream.events import EventDecoder, Moments, Reason, Rejection
+from streamer.stream.events import EventDecoder, Reason, Rejection
 from streamer.stream.fate import FateRule
+from streamer.stream.moments import Moments
 from streamer.stream.pseudonyms import Pseudonyms
 
 

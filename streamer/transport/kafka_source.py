@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from streamer.broker.connection import Connection
 from streamer.broker.ending import end_client
+from streamer.broker.lean_records import lean
 from streamer.broker.topics import TopicAdmin
 from streamer.stream.intake import Batch
 
@@ -134,6 +135,7 @@ class KafkaSource:
             auto_offset_reset="none",  # we seek, and want to know of what is lost
             enable_auto_commit=False,
             max_poll_records=self._most_records,
+            value_deserializer=lean,
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1 << 20,
         )

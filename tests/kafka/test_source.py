@@ -4,12 +4,13 @@ import asyncio
 import time
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from streamer.broker.connection import Connection
+from streamer.broker.lean_records import lean
 from streamer.broker.topics import TopicAdmin
-from streamer.service import kafka_service
+from streamer.service import kafka_loop
 from streamer.transport.kafka_source import KafkaSource
 from tests.kafka.harness import (
     DEADLINE,
@@ -126,7 +127,7 @@ class TestPartitionsThatAreAdded:
         assert await read(source, 1) == {"3": [b"b"]}
 
     async def test_the_service_looks_for_them_also_while_no_step_closes(self, world, monkeypatch):
-        monkeypatch.setattr(kafka_service, "_PARTITIONS_SECONDS", 0.1)
+        monkeypatch.setattr(kafka_loop, "_PARTITIONS_SECONDS", 0.1)
         stage = await Stage.make(world)
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
@@ -182,7 +183,7 @@ class TestEventsThatAreLost:
 
 
 async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
-    monkeypatch.setattr(kafka_service, "_COMMIT_SECONDS", 0.05)
+    monkeypatch.setattr(kafka_loop, "_COMMIT_SECONDS", 0.05)
     stage = await Stage.make(world, partitions=2)
     async with stage.run(), admin_of(world.bootstrap) as admin:
         await stage.send(at(STEP, 100), partition=0, number=5)
@@ -205,7 +206,7 @@ async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
 
 
 async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world, monkeypatch):
-    monkeypatch.setattr(kafka_service, "_COMMIT_SECONDS", 0.05)
+    monkeypatch.setattr(kafka_loop, "_COMMIT_SECONDS", 0.05)
     stage = await Stage.make(world, request_timeout_seconds=1)
     async with stage.run() as service:
         with monkeypatch.context() as patched:
@@ -219,7 +220,7 @@ async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world
 class TestWatchdog:
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch):
-        monkeypatch.setattr(kafka_service, "_WATCHDOG_SECONDS", 0.2)
+        monkeypatch.setattr(kafka_loop, "_WATCHDOG_SECONDS", 0.2)
 
     async def test_a_consumer_that_stopped_silently_is_replaced(self, world, caplog, monkeypatch):
         stage = await Stage.make(world)
@@ -260,10 +261,27 @@ class TestWatchdog:
 
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
-            quiet_until = time.monotonic() + 2 * kafka_service._WATCHDOG_SECONDS
+            quiet_until = time.monotonic() + 2 * kafka_loop._WATCHDOG_SECONDS
             await eventually(lambda: time.monotonic() > quiet_until)
             monkeypatch.setattr(KafkaSource, "ends", ends_with_one_more)
             stage.clock.now = over(STEP)
             await eventually(lambda: service.engine.closed == STEP)
         assert arrived
         assert "reconnecting" not in caplog.text
+
+
+async def test_records_come_without_the_wrapping_that_costs_most(world):
+    """Fails when aiokafka is made differently: then reading is as slow as it was."""
+    await make_topic(world.bootstrap, world.topic("events"), partitions=1)
+    await produce(world.bootstrap, world.topic("events"), [Record(b"one")])
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=world.bootstrap, value_deserializer=lean, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(world.topic("events"), 0)])
+        record = await asyncio.wait_for(consumer.getone(), DEADLINE)
+    finally:
+        await consumer.stop()
+    assert not isinstance(record, ConsumerRecord)
+    assert (record.offset, record.value) == (0, b"one")
