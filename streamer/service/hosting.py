@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+from contextlib import AsyncExitStack
 
 import streamer
 from streamer.config import Settings
@@ -17,7 +18,10 @@ from streamer.operations.health import Status
 from streamer.operations.logs import StepLog
 from streamer.operations.metrics import Metrics
 from streamer.service.kafka_service import KafkaService
+from streamer.service.startup import timing_of
+from streamer.web.board import Board
 from streamer.web.operators import operators_app
+from streamer.web.public import public_app
 from streamer.web.server import HttpServer
 
 _log = logging.getLogger(__name__)
@@ -27,18 +31,22 @@ INTERRUPTED_TWICE = 130
 async def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; at a second one end at once."""
     metrics = Metrics(streamer.__version__, settings.stream.step_seconds, settings.metrics.items)
+    board = Board(timing_of(settings.stream))
     status = Status()
-    service = KafkaService(settings, watchers=(metrics, StepLog(), status), status=status)
+    watchers = (metrics, board, StepLog(), status)
+    service = KafkaService(settings, watchers=watchers, status=status)
     operators = HttpServer(
         operators_app(status, lambda: metrics.text(service.situation())),
         *("metrics", settings.metrics.host, settings.metrics.port),
     )
-    await operators.start()
-    _log.info("metrics and health at %s", operators.url)
-    try:
+    public = HttpServer(public_app(board), "http", settings.http.host, settings.http.port)
+    async with AsyncExitStack() as at_end:
+        for server in (operators, public):
+            await server.start()
+            at_end.push_async_callback(server.stop)
+        at_end.callback(board.end)
+        _log.info("metrics and health at %s, the live page at %s", operators.url, public.url)
         await _run(service, settings.kafka.shutdown_seconds)
-    finally:
-        await operators.stop()
 
 
 async def _run(service: KafkaService, shutdown_seconds: float) -> None:
