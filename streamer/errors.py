@@ -29,7 +29,8 @@ class SettingError(StreamerError):
     exit_code = 2
 
     def __init__(self, setting: str, value: object, allowed: str) -> None:
-        super().__init__(f"{setting} is {value}: {allowed}")
+        told = "not given" if value is None else value
+        super().__init__(f"{setting} is {told}: {allowed}")
         self.setting = setting
 
 

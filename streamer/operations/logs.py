@@ -13,8 +13,10 @@ from streamer.stream.watching import Watcher
 
 _TEXT = "streamer: %(message)s"
 _log = logging.getLogger(__name__)
-# What matters of these we say ourselves.
-_TALKATIVE = ("aiokafka", "asyncio", "uvicorn")
+_OTHERS = {"aiokafka": logging.CRITICAL, "asyncio": logging.ERROR, "uvicorn": logging.ERROR}
+"""From where on others are heard, at any level of ours: what matters of them we say
+ourselves. At debug aiokafka writes out whole requests, which hold what users have sent; while
+a broker is away it complains sixty times a second."""
 
 
 def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None) -> None:
@@ -24,8 +26,8 @@ def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if form == "json" else logging.Formatter(_TEXT))
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
-    for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for name, level in _OTHERS.items():
+        logging.getLogger(name).setLevel(level)
 
 
 class StepLog(Watcher):

@@ -1,12 +1,9 @@
-"""A Dockerfile as its instructions, and compose.yaml as it is meant after its merges."""
+"""The Dockerfile, as its stages and their instructions."""
 
 import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -66,8 +63,3 @@ def stages(file: Path = ROOT / "Dockerfile") -> list[Stage]:
                 found.append([])
             found[-1].append(Instruction(name, text.strip()))
     return [Stage(tuple(one)) for one in found]
-
-
-def compose() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
-    return content

@@ -23,18 +23,27 @@ NOBODY = 65534
 HOLDERS = 2_000
 """Many times what is needed: the noise is about 30."""
 
+IMPORT_ALL = """
+import importlib, pkgutil, streamer
+
+for module in pkgutil.walk_packages(streamer.__path__, "streamer."):
+    if module.name != "streamer.plots":  # which needs an extra
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+
 
 @dataclass(frozen=True)
 class Installed:
-    """A program of an environment, and a directory that its user cannot write to."""
+    """The programs of an environment, and a directory that their user cannot write to."""
 
-    program: Path
+    programs: Path
     readonly: Path
     writable: Path
 
-    def run(self, *arguments: str) -> str:
+    def run(self, *arguments: str, program: str = "streamer") -> str:
         """What it prints, run as another user in the read-only directory."""
-        done = as_another_user([str(self.program), *arguments], self.readonly)
+        done = as_another_user([str(self.programs / program), *arguments], self.readonly)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -89,7 +98,7 @@ def installed(wheel, place) -> Installed:
     readonly.chmod(0o555)
     writable.mkdir()
     writable.chmod(0o777)
-    return Installed(environment / "bin" / "streamer", readonly, writable)
+    return Installed(environment / "bin", readonly, writable)
 
 
 def python_for_all(where: Path) -> str:
@@ -131,6 +140,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 def test_it_tells_its_version(installed):
     assert installed.run("--version") == f"streamer {streamer.__version__}\n"
+
+
+def test_every_module_finds_what_it_imports(installed):
+    imported = installed.run("-c", IMPORT_ALL, program="python").split()
+    assert {"streamer.cli", "streamer.service.hosting"} <= set(imported)
 
 
 def test_it_runs_on_a_file_as_another_user_in_a_directory_that_is_read_only(installed):

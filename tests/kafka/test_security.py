@@ -271,8 +271,8 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("change", "sentence"),
         [
-            ({"sasl_username": None}, "kafka.sasl_username is None: SCRAM-SHA-512 needs one"),
-            ({"sasl_password_file": None}, "kafka.sasl_password is None: SCRAM-SHA-512 needs one"),
+            ({"sasl_username": None}, "kafka.sasl_username is not given: SCRAM-SHA-512 needs one"),
+            ({"sasl_password_file": None}, "kafka.sasl_password is not given: SCRAM-SHA-512 needs one"),
             ({"sasl_password": "x"}, "kafka.sasl_password is given too: use one"),
             ({"sasl_password_file": Path("/nowhere")}, "No such file or directory"),
             ({"sasl_password_file": Path("/")}, "kafka.sasl_password_file is /: Is a directory"),
