@@ -1,0 +1,189 @@
+"""Writes streamer.json, the dashboard for Grafana 11 and later, from panels.yaml.
+
+python k8s/base/dashboards/make.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+PANELS, DASHBOARD = HERE / "panels.yaml", HERE / "streamer.json"
+WIDTH = 24
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+OF = 'job="$job", instance=~"$instance"'
+WINDOWS, WINDOW = ("1m", "5m", "15m", "1h", "6h", "1d"), "5m"
+
+Json = dict[str, Any]
+
+
+def dashboard() -> Json:
+    rows = yaml.safe_load(PANELS.read_text(encoding="utf-8"))
+    return {
+        "uid": "streamer",
+        "title": "streamer",
+        "description": "Heavy hitters under differential privacy, and the service behind them.",
+        "tags": ["streamer"],
+        "schemaVersion": 39,
+        "editable": True,
+        "graphTooltip": 1,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "templating": {"list": variables()},
+        "panels": [{"id": number, **each} for number, each in enumerate(placed(rows), start=1)],
+    }
+
+
+def placed(rows: list[Json]) -> Iterator[Json]:
+    """All panels with their places: from left to right, a new line when one is full."""
+    y = 0
+    for row in rows:
+        if row["row"]:
+            place = {"x": 0, "y": y, "w": WIDTH, "h": 1}
+            yield {"type": "row", "title": row["row"], "collapsed": False, "gridPos": place}
+            y += 1
+        x = height = 0
+        for told in row["panels"]:
+            made = panel(told)
+            size = made["gridPos"]
+            if x + size["w"] > WIDTH:
+                x, y, height = 0, y + height, 0
+            yield made | {"gridPos": {"x": x, "y": y, **size}}
+            x, height = x + size["w"], max(height, size["h"])
+        y += height
+
+
+def panel(told: Json) -> Json:
+    kind = next(iter(told))
+    return {"text": text, "number": number, "graph": graph, "table": table}[kind](told)
+
+
+def text(told: Json) -> Json:
+    return {
+        "type": "text",
+        "title": told["text"],
+        "description": told["description"],
+        "gridPos": {"w": told["width"], "h": 4},
+        "options": {"mode": "markdown", "content": told["content"]},
+    }
+
+
+def number(told: Json) -> Json:
+    """The last value of a history, large, perhaps in words, or the name of its series."""
+    shown: Json = {}
+    if "words" in told:
+        words = {str(value): {"text": word} for value, word in enumerate(told["words"])}
+        shown["mappings"] = [{"type": "value", "options": words}]
+    made = measured("stat", told["number"], told, 3, 4, shown)
+    made["targets"] = targets({told.get("legend", ""): told["query"]}, range=True)
+    made["options"] = {
+        "reduceOptions": {"calcs": ["lastNotNull"]},
+        "textMode": told.get("shows", "value"),
+        "colorMode": "none",
+    }
+    return made
+
+
+def graph(told: Json) -> Json:
+    """From zero on, with the last values in a legend."""
+    made = measured("timeseries", told["graph"], told, 8, 8, {"min": 0})
+    made["targets"] = targets(told["queries"], range=True)
+    made["options"] = {
+        "legend": {"displayMode": "table", "placement": "bottom", "calcs": ["lastNotNull"]},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+    return made
+
+
+def table(told: Json) -> Json:
+    """One column for each query, in lines with the same labels; the largest values first."""
+    made = measured("table", told["table"], told, 8, 8, {"noValue": "none"})
+    made["targets"] = targets(told["queries"], instant=True, format="table")
+    columns = list(told["queries"])
+    # Grafana names the values of a query after it, unless there is only one.
+    names = (
+        ["Value"] if len(columns) == 1 else [f"Value #{_letter(n)}" for n in range(len(columns))]
+    )
+    made["transformations"] = [
+        {"id": "merge", "options": {}},
+        {
+            "id": "organize",
+            "options": {
+                "excludeByName": {"Time": True},
+                "renameByName": dict(zip(names, columns, strict=True)),
+            },
+        },
+        {"id": "sortBy", "options": {"sort": [{"field": columns[0], "desc": True}]}},
+    ]
+    return made
+
+
+def measured(kind: str, title: str, told: Json, width: int, height: int, shown: Json) -> Json:
+    """What all panels with numbers have; `shown`: how the numbers are, besides their unit."""
+    return {
+        "type": kind,
+        "title": title,
+        "description": told["description"],
+        "datasource": SOURCE,
+        "gridPos": {"w": told.get("width", width), "h": told.get("height", height)},
+        "fieldConfig": {"defaults": {"unit": told["unit"], **shown}, "overrides": []},
+    }
+
+
+def targets(queries: Mapping[str, str], **kind: object) -> list[Json]:
+    return [
+        {
+            "refId": _letter(place),
+            "datasource": SOURCE,
+            "expr": expression.replace("$of", OF),
+            "legendFormat": legend,
+            **kind,
+        }
+        for place, (legend, expression) in enumerate(queries.items())
+    ]
+
+
+def variables() -> list[Json]:
+    """What can be chosen at the top: Prometheus, the service, the window."""
+    jobs = "label_values(streamer_build_info, job)"
+    instances = 'label_values(streamer_build_info{job="$job"}, instance)'
+    asked = {"type": "query", "datasource": SOURCE, "refresh": 2, "sort": 1}
+    return [
+        {
+            "type": "datasource",
+            "name": "datasource",
+            "label": "Prometheus",
+            "query": "prometheus",
+        },
+        asked | {"name": "job", "label": "Job", "query": {"query": jobs, "refId": "job"}},
+        asked
+        | {"name": "instance", "label": "Instance"}
+        | {"query": {"query": instances, "refId": "instance"}}
+        | {"includeAll": True, "multi": True, "allValue": ".*"}
+        | {"current": {"text": "All", "value": "$__all"}},
+        {
+            "type": "interval",
+            "name": "window",
+            "label": "Window (several steps)",
+            "query": ",".join(WINDOWS),
+            "current": {"text": WINDOW, "value": WINDOW},
+            "options": [{"text": w, "value": w, "selected": w == WINDOW} for w in WINDOWS],
+        },
+    ]
+
+
+def made() -> str:
+    return json.dumps(dashboard(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place)
+
+
+if __name__ == "__main__":
+    DASHBOARD.write_text(made(), encoding="utf-8")
