@@ -98,8 +98,8 @@ class KafkaSettings(Section):
     rejected_payload: bool = False
     """Put the raw record, which is personal data, into the rejected topic."""
     start_anew: bool = False
-    """Start with an empty state topic beside a steps topic that is not: users' budgets are
-    spent again."""
+    """Start with an empty state topic beside a steps topic that is not, at the current step:
+    users' budgets are spent again."""
     skew_seconds: float = Field(default=1.0, ge=0, le=3_600)
     """How far the brokers' clocks may be behind this machine's."""
     max_poll_records: int = Field(default=5_000, ge=1, le=1_000_000)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from streamer.stream.watching import Phase, Watcher
+
 _log = logging.getLogger(__name__)
 LONGEST_SILENCE = 300.0
 """Seconds without a sign of life: longer than any request, close or restore may take."""
@@ -25,7 +27,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Status:
+class Status(Watcher):
     """What the service is doing, in words; nothing is waited for while it runs as it should."""
 
     clock: Callable[[], float] = time.monotonic
@@ -48,6 +50,11 @@ class Status:
         """The loop has turned."""
         self._sign_of_life = self.clock()
 
+    def timed(self, phase: Phase, seconds: float) -> None:
+        """After an outage one turn of the loop may close steps for a long time."""
+        del phase, seconds
+        self.beat()
+
     def alive(self) -> Verdict:
         silence = self.clock() - self._sign_of_life
         if silence <= LONGEST_SILENCE:
@@ -57,4 +64,6 @@ class Status:
     def ready(self) -> Verdict:
         if self.ending:
             return Verdict(False, "ending")
-        return Verdict(self.running and not self.waiting_for, self.waiting_for)
+        if not self.running:
+            return Verdict(False, self.waiting_for or "restoring the journal")
+        return Verdict(not self.waiting_for, self.waiting_for)

@@ -13,13 +13,15 @@ class JsonLines(logging.Formatter):
     """One object a line: time, level, logger, message, and what was given as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {
+        told: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: value for name, value in vars(record).items() if name not in _STANDARD},
         }
+        for name, value in vars(record).items():
+            if name not in _STANDARD:
+                told.setdefault(name, value)
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
         return json.dumps(told, default=str)

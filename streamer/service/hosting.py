@@ -30,8 +30,9 @@ INTERRUPTED_TWICE = 130
 
 async def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; at a second one end at once."""
-    metrics = Metrics(streamer.__version__, settings.stream.step_seconds, settings.metrics.items)
-    board = Board(timing_of(settings.stream))
+    timing = timing_of(settings.stream)
+    metrics = Metrics(streamer.__version__, timing, settings.metrics.items)
+    board = Board(timing)
     status = Status()
     watchers = (metrics, board, StepLog(), status)
     service = KafkaService(settings, watchers=watchers, status=status)

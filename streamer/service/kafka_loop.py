@@ -108,6 +108,7 @@ class KafkaLoop:
             ),
             clock_skew_seconds=self._skew_ms / 1000,
             input_lag=self._source.lag(),
+            records_lost=self._source.lost,
         )
 
     def _not_allowed(self, error: KafkaError) -> SettingError:

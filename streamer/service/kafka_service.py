@@ -147,7 +147,8 @@ class KafkaService:
                 settings.kafka.events_topic,
                 pseudonyms.fingerprint,
             )
-            restored = await self._restore(journal, pseudonyms, connection, admin)
+            restored = await self._restore(journal, pseudonyms)
+            anew = restored is None and await self._is_lost(connection, admin)
             await transactions.announce()
             sink = KafkaSink(transactions, output_topics(settings.kafka), journal.note_of)
             intake = intake_of(settings.stream, timing, pseudonyms)
@@ -157,6 +158,9 @@ class KafkaService:
             if restored is not None:
                 watcher.restored(await journal.history(HISTORY), restored.published.step)
                 await pipeline.recover(restored)
+            if anew:
+                # What was published is not decided again, though its events are still there.
+                await pipeline.start_at(timing.step_at(self.clock()))
             watcher.started(engine)
             tell_of_pending_terms(engine, timing)
             source = source_of(settings.kafka, connection, admin)
@@ -182,20 +186,12 @@ class KafkaService:
             self._writing_failed,
         )
 
-    async def _restore(
-        self,
-        journal: KafkaJournal,
-        pseudonyms: Pseudonyms,
-        connection: Connection,
-        admin: TopicAdmin,
-    ) -> Restored | None:
+    async def _restore(self, journal: KafkaJournal, pseudonyms: Pseudonyms) -> Restored | None:
         began = time.monotonic()
         restored = await journal.restore()
         self.restore_seconds = time.monotonic() - began
         if restored is not None:
             check_key(restored, pseudonyms)
-        else:
-            await self._check_not_lost(connection, admin)
         return restored
 
     async def _reach(self, connection: Connection) -> bool:
@@ -207,17 +203,19 @@ class KafkaService:
             wait = min(2 * wait, LONGEST_WAIT)
         return not self._stopping.is_set()
 
-    async def _check_not_lost(self, connection: Connection, admin: TopicAdmin) -> None:
-        """No state, but steps were published: the budgets they were paid from are lost."""
+    async def _is_lost(self, connection: Connection, admin: TopicAdmin) -> bool:
+        """No state, but steps were published? The budgets they were paid from are lost."""
         kafka = self.settings.kafka
         numbers = await admin.partitions(kafka.steps_topic)
         steps = [TopicPartition(kafka.steps_topic, number) for number in numbers]
-        if any((await ends_of(connection, steps)).values()) and not kafka.start_anew:
+        lost = any((await ends_of(connection, steps)).values())
+        if lost and not kafka.start_anew:
             raise UnusableJournalError(
                 f"the state topic {kafka.state_topic} is empty, but {kafka.steps_topic} holds "
                 "steps: restore the state topic, or set kafka.start_anew to true once, which "
                 "spends the users' budgets again"
             )
+        return lost
 
 
 def _pass_over_orphans(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -92,8 +92,9 @@ def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None)
 
 def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
     """Under another key every user would look new, and be charged k times again."""
-    if restored.key != pseudonyms.fingerprint and len(restored.state.users):
-        period = restored.state.period
+    state, period = restored.state, restored.state.period
+    is_over = state.closed + 1 >= period.end
+    if restored.key != pseudonyms.fingerprint and len(state.users) and not is_over:
         raise UnusableJournalError(
             f"the journal's users of period {period.number} are under another key than the one "
             "given: use that key until the period is over"

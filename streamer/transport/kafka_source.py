@@ -41,6 +41,8 @@ class KafkaSource:
         self._most_records = most_records
         self._consumer: AIOKafkaConsumer | None = None
         self._positions: dict[int, int] = {}
+        self.lost = 0
+        """Records that were deleted before they were read."""
 
     @property
     def partitions(self) -> list[str]:
@@ -99,7 +101,7 @@ class KafkaSource:
         if consumer is None:
             return {}
         lags = {}
-        for partition in self._assigned():
+        for partition in consumer.assignment():  # of none while it connects
             end = consumer.last_stable_offset(partition)
             if end is not None and end >= 0:
                 lags[str(partition.partition)] = max(0, end - self._positions[partition.partition])
@@ -157,6 +159,7 @@ class KafkaSource:
         if wanted is None:
             return begin
         if wanted < begin:
+            self.lost += begin - wanted
             _log.warning(
                 "partition %d was to be read on at offset %d, but begins at %d: the topic's "
                 "retention is too short, events are lost",

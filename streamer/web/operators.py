@@ -28,13 +28,15 @@ def operators_app(status: Status, metrics: Callable[[], bytes]) -> Starlette:
         del request
         return Response(metrics(), media_type=CONTENT_TYPE_LATEST)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/healthz", alive),
             Route("/readyz", ready),
             Route("/metrics", measured),
         ]
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 def _answer(verdict: Verdict, good: str, bad: str) -> JSONResponse:

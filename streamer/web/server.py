@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Iterator
 
@@ -30,7 +31,7 @@ class HttpServer:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
+                timeout_graceful_shutdown=2 * _GRACE_SECONDS,
                 limit_concurrency=_MOST_CONNECTIONS,
             )
         )
@@ -43,8 +44,8 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104
-        return f"http://{host}:{self._port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
+        return f"http://[{host}]:{self._port}" if ":" in host else f"http://{host}:{self._port}"
 
     async def start(self) -> None:
         """Returns when requests are answered."""
@@ -56,25 +57,32 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Streams that are still being read are cut after a moment."""
-        if self._running is not None:
-            self._server.should_exit = True
-            await self._running
+        if self._running is None:
+            return
+        self._server.should_exit = True
+        await asyncio.wait([self._running], timeout=_GRACE_SECONDS)
+        # To the application this is a reader who has gone; uvicorn would cancel it, and
+        # complain of each.
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        await self._running
 
     def _listen(self) -> socket.socket:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(
                 self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
-        except OSError:
-            raise SettingError(
-                f"{self._section}.host", self._host, "it is not an address of this machine"
-            ) from None
-        listening = socket.socket(family, kind, protocol)
+            listening = socket.socket(family, kind, protocol)
+        except (OSError, ValueError):  # ValueError: what is not even a name
+            raise self._not_here() from None
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(address)
+            listening.listen()
         except OSError as error:
             listening.close()
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise self._not_here() from None
             raise SettingError(
                 f"{self._section}.port",
                 self._port,
@@ -82,6 +90,11 @@ class HttpServer:
             ) from None
         listening.setblocking(False)
         return listening
+
+    def _not_here(self) -> SettingError:
+        return SettingError(
+            f"{self._section}.host", self._host, "it is not an address of this machine"
+        )
 
 
 class _Server(uvicorn.Server):

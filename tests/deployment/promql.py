@@ -10,6 +10,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.operations.metrics import Metrics, Situation
+from streamer.stream.timing import StepTiming
 
 BASE = Path(__file__).parent.parent.parent / "k8s" / "base"
 RULES = BASE / "alerts" / "streamer.rules.yaml"
@@ -52,7 +53,7 @@ def named(expression: str) -> Named:
 @cache
 def served() -> dict[str, set[str]]:
     """Every metric of the service by the names of its samples, with its labels."""
-    metrics = Metrics("0", 60.0, 100)
+    metrics = Metrics("0", StepTiming(60_000), 100)
     # Those whose labels come with the first of their kind.
     metrics.hitter_estimate.labels("item")
     metrics.input_lag.labels("0")

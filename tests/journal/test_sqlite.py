@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -356,6 +357,14 @@ class TestKey:
         assert restored.key == NEW.fingerprint
         with pytest.raises(UnusableJournalError, match="another key"):
             check_key(restored, OLD)
+
+    @pytest.mark.parametrize(("step", "taken"), [(98, False), (99, True)])
+    async def test_another_one_is_taken_up_when_the_period_is_over(self, path, step, taken):
+        await (await begin(path, entry(1, [5]), entry(step, first=2))).close()
+        restored = await had_back(path, NEW)
+        assert restored.state.period.end == 100
+        with nullcontext() if taken else pytest.raises(UnusableJournalError, match="another key"):
+            check_key(restored, NEW)
 
     async def test_another_one_is_taken_up_with_a_new_period(self, path):
         await (await begin(path, entry(1, [5]))).close()

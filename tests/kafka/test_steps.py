@@ -281,6 +281,23 @@ class TestLostState:
         async with stage.run(**lost) as service:
             assert service.engine.closed == STEP
 
+    async def test_starting_anew_decides_nothing_again_that_was_published(self, staged):
+        stage = await staged()
+        await stage.send(at(STEP, 500), number=7)
+        await stage.send(at(STEP + 1, 500), number=5)
+        async with stage.run() as service:
+            stage.clock.now = over(STEP)
+            await eventually(lambda: service.engine.closed == STEP)
+        lost = {"state_topic": stage.world.topic("other"), "start_anew": True}
+        stage.decider.counts.clear()
+        stage.clock.now = at(STEP + 3)
+        async with stage.run(**lost) as service:
+            await stage.send(at(STEP + 3, 500), number=3)
+            stage.clock.now = over(STEP + 3)
+            await eventually(lambda: service.engine.closed == STEP + 3)
+            assert service.summary.decided == 7 + 5
+        assert stage.counts == {STEP + 3: 3}
+
     async def test_a_new_world_needs_not_be_told(self, staged):
         stage = await staged()
         async with stage.run() as service:

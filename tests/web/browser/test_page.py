@@ -1,0 +1,247 @@
+"""The live page in a real browser: what it shows, and when."""
+
+import time
+
+import pytest
+from playwright.async_api import expect
+
+from streamer.web.truth import LABEL, TrueStep, Truth
+from tests.web.browser.conftest import DESKTOP, PHONE
+from tests.web.making import SECONDS, new_stream, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# From the tallest items to nothing: what the page must stand on any screen.
+LONG = {f"crash:{'VeryLongClassName.' * 40}{number}": 900 - number for number in range(5)}
+
+
+def row(page, item):
+    return page.locator("#now-list .hitter").filter(has=page.get_by_title(item, exact=True))
+
+
+async def live(page):
+    await expect(page.locator("#state")).to_have_attribute("data-state", "live")
+
+
+async def sideways(page):
+    return await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+async def colours(page, x_share, row_number=0):
+    """The colour of the map in a row, at a share of its width."""
+    return await page.evaluate(
+        """([share, row]) => {
+          const canvas = document.getElementById("canvas");
+          const style = getComputedStyle(document.getElementById("chart"));
+          const size = (name) => parseFloat(style.getPropertyValue(name));
+          const y = size("--strip") + (row + 1) * size("--pitch") - size("--cell") / 2;
+          const ratio = canvas.width / canvas.clientWidth;
+          const x = Math.min(canvas.width - 2, share * canvas.width);
+          return [...canvas.getContext("2d").getImageData(x, y * ratio, 1, 1).data].join();
+        }""",
+        [x_share, row_number],
+    )
+
+
+async def test_a_hitter_is_shown_within_two_seconds_of_its_step(visit):
+    stream = new_stream()
+    stream.step(before=300)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await live(page)
+        for number in range(3):
+            began = time.monotonic()
+            stream.report({f"crash:{number}": 500})
+            await expect(row(page, f"crash:{number}")).to_be_visible(timeout=2_000)
+            assert time.monotonic() - began < 2
+            await expect(page.locator("#now-list .hitter")).to_have_count(1)
+
+
+async def test_a_row_tells_estimate_margin_threshold_and_trend(visit):
+    stream = new_stream(epsilon=1.0)
+    period = stream.engine.period
+    for estimate in (1_000, 2_000, 3_000, 4_500):
+        stream.step(a=estimate)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        text = await row(page, "a").inner_text()
+        assert f"4,500 ± {period.margin}" in text
+        assert "growing" in text
+        assert "for 4 seconds" in text
+        keys = await page.locator("#now-keys").inner_text()
+        assert f"threshold, {period.plan.threshold} users" in keys
+        assert await row(page, "a").locator(".spark path").get_attribute("d")
+
+
+async def test_the_timeline_grows_with_every_step(visit):
+    stream = new_stream()
+    stream.step(a=300)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await page.get_by_text("1 minute", exact=True).click()
+        chart = page.locator("#chart")
+        await expect(chart).to_have_attribute("data-steps", "1")
+        empty = await colours(page, 57.5 / 60)
+        for steps in (2, 3, 4):
+            stream.step(a=300)
+            await expect(chart).to_have_attribute("data-steps", str(steps))
+        assert await colours(page, 57.5 / 60) != empty
+        assert await colours(page, 57.5 / 60) == await colours(page, 59.5 / 60)
+        await expect(page.locator("#labels li")).to_have_count(1)
+
+
+async def test_an_outbreak_has_another_colour_than_what_is_always_there(visit):
+    stream = new_stream()
+    for number in range(30):
+        stream.report({"always": 100, **({"outbreak": 5_000} if number > 25 else {})})
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await page.get_by_text("1 minute", exact=True).click()
+        await expect(page.locator("#labels li").first).to_contain_text("outbreak")
+        now, before = await colours(page, 59.5 / 60), await colours(page, 50.5 / 60)
+        always = await colours(page, 59.5 / 60, row_number=1)
+        assert len({now, before, always}) == 3
+
+
+async def test_the_guarantee_is_one_sentence_with_its_numbers(visit):
+    stream = new_stream(epsilon=1.0, delta=1e-6, contributions=10, period_steps=3600)
+    stream.step(a=300)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await live(page)
+        sentence = page.locator("#promise-sentence")
+        await expect(sentence).to_have_text(stream.board.promise.sentence)
+        terms = await page.locator("#promise-terms").inner_text()
+        for told in ("ε\n1", "δ\n10⁻⁶", "k\n10", "1 hour, 3,600 steps", "1 second"):
+            assert told in terms
+
+
+async def test_the_page_says_what_cannot_be_known(visit):
+    stream = new_stream()
+    stream.step()
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await live(page)
+        await expect(page.locator("#now-empty")).to_have_text(
+            "No item is held by enough users to be reported."
+        )
+        note = page.locator("#now-unknown")
+        await expect(note).to_contain_text("how much lies below that threshold cannot be known")
+        await expect(note).to_contain_text(f"about {stream.board.promise.threshold} users")
+
+
+async def test_before_the_first_step_the_page_waits_and_says_so(visit):
+    stream = new_stream()
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await expect(page.locator("#state-words")).to_have_text("Waiting for the first step")
+        await expect(page.locator("#now-empty")).to_have_text(
+            "Waiting for the first step to close."
+        )
+        stream.step(a=300)
+        await expect(row(page, "a")).to_be_visible()
+        await live(page)
+
+
+async def test_an_item_that_is_gone_leaves_the_list_and_stays_in_the_timeline(visit):
+    stream = new_stream()
+    stream.step(a=300, b=200)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await expect(row(page, "a")).to_be_visible()
+        stream.step(b=200)
+        await expect(row(page, "a")).to_have_count(0)
+        await expect(page.locator("#labels .gone")).to_have_text("a")
+
+
+async def test_many_hitters_are_shown_in_parts(visit):
+    stream = new_stream()
+    stream.report({f"item {number:02d}": 900 - number for number in range(40)})
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await expect(page.locator("#now-list .hitter")).to_have_count(12)
+        await page.get_by_role("button", name="Show 28 more", exact=True).click()
+        await expect(page.locator("#now-list .hitter")).to_have_count(40)
+        await page.get_by_role("button", name="Show 28 more items").click()
+        await expect(page.locator("#labels li")).to_have_count(40)
+
+
+async def test_a_long_past_is_drawn_and_stays_live(visit):
+    """10,000 steps of 30 items: the whole can be looked at, and a step still comes in time."""
+    stream = new_stream()
+    for number in range(10_000):
+        stream.report({f"item {item:02d}": 200 + (number * item) % 997 for item in range(30)})
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await live(page)
+        chart = page.locator("#chart")
+        await expect(chart).to_have_attribute("data-steps", "300")
+        await page.get_by_text("All", exact=True).click()
+        await expect(chart).to_have_attribute("data-steps", "10000", timeout=30_000)
+        began = time.monotonic()
+        stream.report({"fresh": 5_000})
+        await expect(row(page, "fresh")).to_be_visible(timeout=2_000)
+        assert time.monotonic() - began < 2
+        await page.get_by_text("1 minute", exact=True).click()
+        await expect(chart).to_have_attribute("data-steps", "60")
+
+
+async def test_a_quiet_past_is_shown_as_quiet(visit):
+    stream = new_stream()
+    stream.step(a=300)
+    stream.report({"a": 300}, skipping=400)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await page.get_by_text("All", exact=True).click()
+        await expect(page.locator("#chart")).to_have_attribute("data-steps", "402")
+        quiet, busy = await colours(page, 0.5), await colours(page, 0.9999)
+        assert quiet != busy
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize("steps", [1, 400])
+async def test_the_page_fits_on_every_screen(visit, viewport, scheme, steps):
+    stream, truth = new_stream(), Truth()
+    for _ in range(steps):
+        stream.report(LONG)
+    truth.tell(TrueStep(steps, {**LONG, "x" * 1_000: 3}, fewer=9, singles=9))
+    async with (
+        serving(stream.board, truth) as server,
+        visit(server.url, viewport, scheme) as page,
+    ):
+        await expect(page.locator("#now-list .hitter")).to_have_count(5)
+        await expect(page.locator("#chart")).to_have_attribute("data-steps", str(min(steps, 300)))
+        await expect(page.locator("#truth-body tr")).to_have_count(6)
+        await page.locator("summary").click()
+        await expect(page.locator("#table-body tr")).to_have_count(min(steps, 50))
+        assert await sideways(page) == 0
+        for item in await page.locator("#now-list .item").all():
+            box = await item.bounding_box()
+            assert box["x"] + box["width"] <= viewport["width"]
+            assert await item.get_attribute("title") in LONG
+
+
+async def test_the_demo_shows_the_truth_set_apart(visit):
+    stream, truth = new_stream(), Truth()
+    truth.tell(TrueStep(1, {"a": 280, "rare": 4}, fewer=70, singles=60))
+    stream.step(a=300)
+    async with serving(stream.board, truth) as server, visit(server.url) as page:
+        part = page.get_by_role("region", name=LABEL)
+        await expect(part.locator("#truth-body tr")).to_have_count(2)
+        rows = await part.locator("#truth-body tr").all_inner_texts()
+        assert [line.split("\t") for line in rows] == [
+            ["a", "280", "300", "+20", "reported"],
+            ["rare", "4", "–", "", "rightly not reported"],
+        ]
+        await expect(part).to_contain_text("60 of them are held by a single user")
+        border = await part.evaluate("element => getComputedStyle(element).borderStyle")
+        assert border == "dashed"
+
+
+async def test_a_real_source_has_no_truth_on_its_page(visit):
+    stream = new_stream()
+    stream.step(a=300)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await expect(row(page, "a")).to_be_visible()
+        assert "truth" not in (await page.content()).lower()
+
+
+async def test_times_are_those_of_the_steps(visit):
+    stream = new_stream(first=SECONDS.step_at(1_767_225_600_000 + 3_661_000))
+    stream.step(a=300)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await expect(page.locator("#now-step")).to_have_text(
+            "1 item · last step 01:01:01 to 01:01:02"
+        )

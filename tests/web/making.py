@@ -1,0 +1,140 @@
+"""What the tests of the page need: a stream that publishes what a test says, and readers."""
+
+import asyncio
+import contextlib
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from streamer.stream.periods import Period, Terms
+from streamer.stream.publication import Recorder
+from streamer.stream.records import Decided, Hitter
+from streamer.stream.timing import StepTiming
+from streamer.web.board import Board
+from streamer.web.public import public_app
+from streamer.web.server import HttpServer
+from tests.stream.making import terms
+
+SECONDS = StepTiming(1_000, epoch_ms=1_767_225_600_000)  # from 2026-01-01T00:00:00Z on
+DEADLINE = 30
+
+
+@dataclass
+class Standing:
+    """Of an engine, what a board may ask it."""
+
+    terms: Terms
+    period: Period | None = None
+
+
+@dataclass
+class Stream:
+    """Publishes steps to a board, in the records that the product publishes."""
+
+    board: Board
+    first: int = 1
+    terms: Terms = field(default_factory=terms)
+    timing: StepTiming = SECONDS
+
+    def __post_init__(self):
+        self.engine = Standing(self.terms, Period.containing(self.first, self.terms))
+        self.recorder = Recorder(self.timing, self.first - 1)
+        self.board.started(self.engine)
+
+    def decided(self, step, hitters):
+        self.engine.period = self.engine.period.at(step, self.terms)
+        named = tuple(Hitter(item, hitters[item]) for item in sorted(hitters))
+        return Decided(step, step, self.engine.period, named)
+
+    def step(self, **hitters):
+        self.report(hitters)
+
+    def report(self, hitters, skipping=0):
+        """The next step, or one after so many quiet ones that are due together with it."""
+        decided = self.decided(self.recorder.recorded + 1 + skipping, hitters)
+        if hitters:
+            publication = self.recorder.with_results(decided)
+        else:
+            publication = self.recorder.without_results(decided.step, decided.period)
+        self.recorder.recorded = decided.step
+        self.board.published(publication)
+        self.board.closed(decided, self.engine)
+        return decided
+
+
+def new_stream(**changes):
+    limits = {name: changes.pop(name) for name in ("most_steps", "most_bytes") if name in changes}
+    first = changes.pop("first", 1)
+    return Stream(Board(SECONDS, **limits), first, terms(**changes))
+
+
+@asynccontextmanager
+async def serving(board, truth=None, port=0, feed=None):
+    server = HttpServer(public_app(board, truth, feed), "http", "127.0.0.1", port)
+    await server.start()
+    try:
+        yield server
+    finally:
+        board.end()
+        await server.stop()
+
+
+class Reader:
+    """Reads /api/events from a real socket, as a client that knows the protocol would."""
+
+    def __init__(self, lines):
+        self._lines = lines
+
+    @classmethod
+    @asynccontextmanager
+    async def on(cls, port, since=None, headers=()):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+        query = "" if since is None else f"?since={since}"
+        lines = [f"GET /api/events{query} HTTP/1.1", "Host: test", *headers, "", ""]
+        try:
+            writer.write("\r\n".join(lines).encode())
+            status = await asyncio.wait_for(reader.readline(), DEADLINE)
+            assert b" 200 " in status, status
+            while (await reader.readline()).strip():
+                pass
+            yield cls(cls._lines_of(reader))
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    @staticmethod
+    async def _lines_of(reader):
+        """The lines of a chunked body."""
+        body = b""
+        while size := int((await reader.readline()).strip() or b"0", 16):
+            body += await reader.readexactly(size)
+            await reader.readline()
+            *lines, body = body.split(b"\n")
+            for line in lines:
+                yield line.decode()
+
+    async def message(self):
+        """The next one with data, as a dict of its fields; None when the stream has ended."""
+        return await asyncio.wait_for(self._message(), DEADLINE)
+
+    async def _message(self):
+        fields = {}
+        async for line in self._lines:
+            if line:
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            elif "data" in fields:
+                return {**fields, "data": json.loads(fields["data"])}
+        return None
+
+    async def published(self):
+        """The next `published` event."""
+        while (message := await self.message()) is not None:
+            if message["event"] == "published":
+                return message
+        raise AssertionError("the stream has ended")
+
+
+def steps_of(message):
+    return [step["step"] for step in message["data"]["steps"]]

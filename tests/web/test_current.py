@@ -1,0 +1,81 @@
+"""Trends: what is more than noise, and for how long an item is reported."""
+
+import random
+
+import pytest
+
+from streamer.web.answers import Trend
+from streamer.web.current import CurrentHitters
+from tests.web.making import new_stream
+
+
+def trend_of(*estimates):
+    stream = new_stream(epsilon=1.0)
+    for estimate in estimates:
+        stream.step(**({"a": estimate} if estimate else {}))
+    [hitter] = stream.board.current.hitters
+    return hitter.trend
+
+
+MARGIN = new_stream(epsilon=1.0).engine.period.margin
+
+
+@pytest.mark.parametrize(
+    ("estimates", "trend"),
+    [
+        ([1_000], Trend.NEW),
+        ([1_000, 1_000 + 2 * MARGIN], Trend.STEADY),
+        ([1_000, 1_001 + 2 * MARGIN], Trend.GROWING),
+        ([1_001 + 2 * MARGIN, 1_000], Trend.SHRINKING),
+        ([1_000 + MARGIN * step for step in range(8)], Trend.GROWING),
+        ([1_000 - MARGIN * step for step in range(8)], Trend.SHRINKING),
+        # Grown once, long ago.
+        ([1_000] + [5_000] * 8, Trend.STEADY),
+    ],
+)
+def test_a_trend_is_what_differs_by_more_than_noise(estimates, trend):
+    assert trend_of(*estimates) is trend
+
+
+def test_a_slow_rise_is_seen_over_several_steps():
+    slow = [1_000 + MARGIN // 3 * step for step in range(8)]
+    assert trend_of(*slow[:2]) is Trend.STEADY
+    assert trend_of(*slow) is Trend.GROWING
+
+
+def test_noise_alone_rarely_has_a_trend():
+    """Gaussian noise of half a margin: three standard deviations are passed once in 370."""
+    rng = random.Random(1)
+    trends = [
+        trend_of(*(round(10_000 + rng.gauss(0, MARGIN / 2)) for _ in range(8))) for _ in range(300)
+    ]
+    assert trends.count(Trend.STEADY) > 290
+
+
+def test_a_run_survives_one_missed_report_and_no_more():
+    stream = new_stream()
+    for hitters in ({"a": 120}, {}, {"a": 120}):
+        stream.report(hitters)
+    [hitter] = stream.board.current.hitters
+    assert (hitter.trend, hitter.since) == (Trend.STEADY, 1)
+    for hitters in ({}, {}, {"a": 120}):
+        stream.report(hitters)
+    [hitter] = stream.board.current.hitters
+    assert (hitter.trend, hitter.since) == (Trend.NEW, 6)
+
+
+def test_an_item_that_rests_between_reports_has_one_run():
+    stream = new_stream(refresh_steps=5)
+    for _ in range(3):
+        stream.report({"a": 120}, skipping=4)
+    [hitter] = stream.board.current.hitters
+    assert (hitter.step, hitter.since, hitter.trend) == (15, 5, Trend.STEADY)
+
+
+def test_items_that_are_gone_are_forgotten():
+    stream, current = new_stream(), CurrentHitters()
+    stream.report({f"item-{number}": 120 for number in range(100)})
+    current.note(stream.recorder.with_results(stream.decided(2, {"a": 120})).results, refresh=1)
+    assert len(current.at(2, refresh=1)) == 1
+    assert current.at(10, refresh=1) == ()
+    assert not current._runs

@@ -1,0 +1,61 @@
+"""The guarantee in words."""
+
+import pytest
+
+from streamer.privacy.terms import Neighbours
+from streamer.stream.timing import StepTiming
+from streamer.web.promise import duration, sentence
+from tests.stream.making import MINUTES, terms
+from tests.web.making import new_stream
+
+
+def test_the_guarantee_is_one_sentence_with_all_four_numbers():
+    day = terms(epsilon=1.0, delta=1e-6, contributions=10, period_steps=1440)
+    assert sentence(day, MINUTES) == (
+        "Replace everything that one user did in 1 day by anything else: nothing shown here "
+        "becomes more than 2.72 times as likely or as unlikely, but for a probability of one in "
+        "1,000,000, and the user counts for at most 10 reports in that time."
+    )
+
+
+def test_neighbours_that_take_part_or_not_are_worded_as_such():
+    words = sentence(terms(neighbours=Neighbours.ADD_REMOVE, contributions=1), MINUTES)
+    assert words.startswith("Take away everything that one user did in 100 minutes: ")
+    assert "at most 1 report in" in words
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [(1e-6, "one in 1,000,000,"), (0.25, "one in 4,"), (3e-7, "3e-07,"), (0.0015, "0.0015,")],
+)
+def test_delta_is_told_as_odds_where_they_are_whole(delta, words):
+    assert f"a probability of {words}" in sentence(terms(delta=delta), MINUTES)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (1_000, "1 second"),
+        (90_000, "90 seconds"),
+        (5_400_000, "90 minutes"),
+        (86_400_000, "1 day"),
+        (604_800_000, "7 days"),
+        (1_500, "1.5 seconds"),
+    ],
+)
+def test_durations_are_told_in_the_largest_unit_that_fits(milliseconds, words):
+    assert duration(milliseconds) == words
+
+
+def test_the_promise_has_the_numbers_of_its_period():
+    stream = new_stream(contributions=3, refresh_steps=2, period_steps=50, first=120)
+    stream.step(a=100)
+    promise, period = stream.board.promise, stream.engine.period
+    assert (promise.period, promise.first, promise.period_steps) == (2, 100, 50)
+    assert (promise.threshold, promise.margin) == (period.plan.threshold, period.margin)
+    assert promise.noise_scale == period.plan.calibration.noise_scale
+    assert (promise.contributions, promise.refresh_steps, promise.step_seconds) == (3, 2, 1.0)
+
+
+def test_a_period_of_part_seconds_is_told():
+    assert "in 25 seconds by" in sentence(terms(period_steps=100), StepTiming(250))
