@@ -7,13 +7,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test chaos lint format bench clean
+.PHONY: demo test test-fast chaos lint format bench pictures constraints clean
 
 demo: $(READY)
-	$(BIN)/streamer compare
+	$(BIN)/streamer demo
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+test-fast: $(READY)  # neither a broker nor a browser, and nothing that takes its time
+	$(BIN)/python -m pytest -m "not chaos and not kafka and not browser and not slow"
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -s
@@ -28,10 +31,18 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python benchmarks/noise.py
-	$(BIN)/python benchmarks/monitor.py
-	$(BIN)/python benchmarks/step.py
-	$(BIN)/python benchmarks/journal.py
+	$(BIN)/python -m benchmarks.suite
+
+pictures: $(READY)  # those of the README
+	$(BIN)/streamer compare --plot docs/pictures/comparison.png > /dev/null
+	$(BIN)/streamer plan --plot docs/pictures/plan.png > /dev/null
+	$(BIN)/python docs/pictures/page.py
+
+constraints:  # the newest versions, in an environment of their own
+	rm -rf .constraints && $(PYTHON) -m venv .constraints
+	.constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,dev]' hatchling
+	.constraints/bin/python -m pip freeze --exclude streamer > constraints.txt
+	rm -rf .constraints
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

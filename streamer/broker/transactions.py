@@ -212,6 +212,10 @@ async def read_committed(
                 moved = await consumer.position(partition)
                 idle = 0 if moved > position else idle + 1
                 position = moved
+        except TopicAuthorizationFailedError:
+            raise SettingError(
+                "kafka.state_topic", partition.topic, "this user may not read it"
+            ) from None
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
             await asyncio.sleep(wait)

@@ -6,7 +6,9 @@ nobody but us can write to the topic, and what is read is all there is.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 
 import msgspec
 import numpy as np
@@ -26,13 +28,10 @@ from streamer.journal.kafka_records import (
     StepEntry,
     chunks_of,
     counter_chunks,
-    counters_of,
     encode,
-    users_of,
 )
-from streamer.monitors.counters import Counters, Users
-from streamer.stream.engine import EngineState
-from streamer.stream.periods import Period
+from streamer.journal.kafka_restore import decided_of, needed, read_past, wakes
+from streamer.monitors.counters import Users
 from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry
 
@@ -62,7 +61,9 @@ class KafkaJournal:
         """Bytes that the journal had when it was restored."""
         self._is_new = True
         self._first_note = -1
+        self._spent = 0
         self._steps: dict[int, StepEntry] = {}
+        """In rising order."""
         self._periods: dict[int, PeriodRecord] = {}
         self._budget_keys: set[str] = set()
         """Keys of charges, counters and the snapshot's that are in the topic."""
@@ -73,40 +74,45 @@ class KafkaJournal:
 
     async def append(self, entry: Entry) -> None:
         decided = entry.decided
+        number = decided.period.number
+        # A new period: it is pinned as it was planned, and all budgets start again.
+        is_new_period = number not in self._periods
+        forgotten = sorted(self._budget_keys) if is_new_period else []
+        old_steps = self._outdated_steps(decided.step)
         step = StepEntry(
             decided.step,
             decided.first,
-            decided.period.number,
+            number,
             decided.hitters,
             dict(entry.offsets),
+            oldest=next(islice(self._steps, len(old_steps), None), decided.step),
+            spent=len(decided.charged) + (0 if is_new_period else self._spent),
         )
+        first_period = self._steps.get(step.oldest, step).period
+        old_periods = [each for each in self._periods if each < first_period]
         period = PeriodRecord(decided.period, self._key)
+        charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charged))
         messages = [self._message(f"step/{decided.step}", encode(step))]
         if self._is_new:
             messages.append(self._message("life", encode(self._life)))
             messages.append(self.note_of(self._first_note))
-        forgotten: set[str] = set()
-        if decided.period.number not in self._periods:
-            # A new period: it is pinned as it was planned, and all budgets start again.
-            forgotten = set(self._budget_keys)
-        if self._periods.get(decided.period.number) != period:
-            messages.append(self._message(f"period/{decided.period.number}", encode(period)))
-        charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charged))
+        if self._periods.get(number) != period:
+            messages.append(self._message(f"period/{number}", encode(period)))
         messages += [self._message(key, chunk) for key, chunk in charges.items()]
-        old_steps, old_periods = self._outdated(decided)
-        deleted = [*(f"step/{n}" for n in old_steps), *(f"period/{n}" for n in old_periods)]
-        messages += [self._message(key, None) for key in (*sorted(forgotten), *deleted)]
+        deleted = [*(f"step/{each}" for each in old_steps), *(f"period/{n}" for n in old_periods)]
+        messages += [self._message(key, None) for key in (*forgotten, *deleted)]
         await self._transactions.commit(messages)
         self._is_new = False
-        if forgotten or decided.period.number not in self._periods:
+        if is_new_period:
             self._rule.forget()
-        self._budget_keys = (self._budget_keys - forgotten) | set(charges)
-        self._periods[decided.period.number] = period
+        self._budget_keys = (self._budget_keys - set(forgotten)) | set(charges)
+        self._spent = step.spent
+        self._periods[number] = period
         self._steps[decided.step] = step
-        for number in old_steps:
-            del self._steps[number]
-        for number in old_periods:
-            del self._periods[number]
+        for each in old_steps:
+            del self._steps[each]
+        for each in old_periods:
+            del self._periods[each]
         self._rule.charged(len(decided.charged))
 
     def note_of(self, step: int) -> Message:
@@ -122,7 +128,7 @@ class KafkaJournal:
             self._first_note = published.step
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        step = max(self._steps)
+        step = next(reversed(self._steps))
         parts = self._parts(f"counters/{step}", counter_chunks(users, charges))
         pointer = encode(SnapshotRecord(step, len(parts)))
         kept = {*parts, "snapshot"}
@@ -137,8 +143,8 @@ class KafkaJournal:
         self._rule.taken(len(users))
 
     async def history(self, steps: int) -> Sequence[Decided]:
-        last = sorted(self._steps)[-steps:]
-        return [self._decided(self._steps[number]) for number in last]
+        last = list(self._steps.values())[-steps:]
+        return [decided_of(entry, self._periods) for entry in last]
 
     async def restore(self) -> Restored | None:
         state: dict[bytes, bytes] = {}
@@ -154,71 +160,31 @@ class KafkaJournal:
         self._transactions.resume(marker, tail)
         self.size = sum(map(len, state.values()))
         try:
-            return self._interpret({key.decode(): value for key, value in state.items()})
-        except (msgspec.MsgspecError, KeyError, ValueError) as error:
+            return await asyncio.to_thread(self._interpret, state)
+        except (msgspec.MsgspecError, ValueError) as error:
             raise UnusableJournalError(
-                f"the state topic {self._partition.topic} cannot be read ({error}): restore it; "
-                "it is left as it is, because starting anew would spend the users' budgets twice"
+                f"the state topic {self._partition.topic} cannot be used ({error}): restore it "
+                "from a copy, or name a new one in kafka.state_topic and set kafka.start_anew to "
+                "true once, which spends the users' budgets again"
             ) from None
 
     async def close(self) -> None:
         """The transactions are not ours to end."""
 
-    def _interpret(self, state: dict[str, bytes]) -> Restored | None:
-        if not state:
+    def _interpret(self, found: dict[bytes, bytes]) -> Restored | None:
+        if not found:
             return None
-        self._check_life(msgspec.json.decode(state["life"], type=dict[str, object]))
+        state = {key.decode(): value for key, value in found.items()}
+        self._check_life(msgspec.json.decode(needed(state, "life"), type=dict[str, object]))
+        past = read_past(state)
         self._is_new = False
-        for key, value in state.items():
-            kind = key.partition("/")[0]
-            if kind == "step":
-                step = msgspec.json.decode(value, type=StepEntry)
-                self._steps[step.step] = step
-            elif kind == "period":
-                period = msgspec.json.decode(value, type=PeriodRecord)
-                self._periods[period.period.number] = period
-            elif kind in {"charges", "counters", "snapshot"}:
-                self._budget_keys.add(key)
-        last = self._steps[max(self._steps)]
-        current = self._periods[last.period]
-        counters = self._counters(current.period, state)
-        users, charges = counters.snapshot()
-        published = msgspec.json.decode(state["published"], type=PublishedRecord).step
-        return Restored(
-            EngineState(last.step, current.period, users, charges, self._resting(last.step)),
-            Entry(self._decided(last), last.offsets),
-            Published(published),
-            current.key,
-        )
-
-    def _resting(self, closed: int) -> dict[str, int]:
-        """Items that rest, and the step in which each is asked about again."""
-        resting: dict[str, int] = {}
-        for step, entry in sorted(self._steps.items()):
-            wakes = step + self._periods[entry.period].period.terms.refresh_steps
-            if wakes > closed + 1:
-                resting.update({hitter.item: wakes for hitter in entry.hitters})
-        return resting
-
-    def _counters(self, period: Period, state: dict[str, bytes]) -> Counters:
-        """The last snapshot and all charges since."""
-        counters = Counters(period.terms.contributions)
-        if "snapshot" in state:
-            snapshot = msgspec.json.decode(state["snapshot"], type=SnapshotRecord)
-            keys = [f"counters/{snapshot.step}/{part}" for part in range(snapshot.chunks)]
-            parts = [counters_of(state[key]) for key in keys]
-            if parts:
-                counters.restore(
-                    np.concatenate([users for users, _ in parts]),
-                    np.concatenate([charges for _, charges in parts]),
-                )
-        self._rule.taken(counters.charged)
-        charged = [users_of(state[key]) for key in self._budget_keys if key.startswith("charges/")]
-        if charged:
-            users, times = np.unique(np.concatenate(charged), return_counts=True)
-            counters.charge(users, times.astype(np.uint16))
-            self._rule.charged(int(times.sum()))
-        return counters
+        self._steps, self._periods, self._spent = past.steps, past.periods, past.spent
+        self._budget_keys = {
+            key for key in state if key.partition("/")[0] in {"charges", "counters", "snapshot"}
+        }
+        self._rule.taken(past.budgets.snapshot_users)
+        self._rule.charged(past.budgets.charges_since)
+        return past.restored
 
     def _check_life(self, kept: dict[str, object]) -> None:
         if kept.get("format") != FORMAT:
@@ -238,17 +204,12 @@ class KafkaJournal:
                     "a journal's life; use that, or another state topic"
                 )
 
-    def _outdated(self, decided: Decided) -> tuple[list[int], list[int]]:
-        """Steps beyond what is kept, and the periods that only they belonged to."""
-        surplus = len(self._steps) + 1 - HISTORY
-        steps = sorted(self._steps)[:surplus] if surplus > 0 else []
-        kept = {entry.period for step, entry in self._steps.items() if step not in set(steps)}
-        kept.add(decided.period.number)
-        return steps, [number for number in self._periods if number not in kept]
-
-    def _decided(self, entry: StepEntry) -> Decided:
-        period = self._periods[entry.period].period
-        return Decided(entry.step, entry.first, period, entry.hitters)
+    def _outdated_steps(self, closed: int) -> list[int]:
+        """Steps beyond what is kept, if their items no longer rest."""
+        surplus = max(0, len(self._steps) + 1 - HISTORY)
+        oldest = islice(self._steps.values(), surplus)
+        old = takewhile(lambda entry: wakes(entry, self._periods) <= closed + 1, oldest)
+        return [entry.step for entry in old]
 
     def _parts(self, prefix: str, chunks: Iterable[bytes]) -> dict[str, bytes]:
         return {f"{prefix}/{number}": chunk for number, chunk in enumerate(chunks)}

@@ -3,7 +3,7 @@
 | key | value |
 |---|---|
 | `life` | how time is cut, and which topic is read; fixed |
-| `period` | the current period as planned, and its key's fingerprint |
+| `period/N` | period N as planned, and its key's fingerprint |
 | `step/N` | the decision of step N with where to read on; the last ones are kept |
 | `published` | the last step that is published |
 | `charges/N/I` | part I of the users that step N charged |
@@ -46,6 +46,10 @@ class StepEntry(msgspec.Struct, frozen=True):
     period: int
     hitters: tuple[Hitter, ...]
     offsets: dict[str, int]
+    oldest: int
+    """The first of the decisions that are kept when this one is."""
+    spent: int
+    """Charges that its period has had with this step, all users together."""
 
 
 class PublishedRecord(msgspec.Struct, frozen=True):
@@ -67,7 +71,7 @@ def chunks_of(users: Users) -> list[bytes]:
 
 
 def users_of(chunk: bytes) -> Users:
-    return np.frombuffer(_opened(chunk), dtype="<u8").astype(np.uint64)
+    return np.frombuffer(_opened(chunk), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def counter_chunks(users: Users, charges: NDArray[np.uint16]) -> list[bytes]:
@@ -86,14 +90,15 @@ def counters_of(chunk: bytes) -> tuple[Users, NDArray[np.uint16]]:
     number = len(content) // 10
     users = np.frombuffer(content, dtype="<u8", count=number)
     charges = np.frombuffer(content, dtype="<u2", offset=8 * number)
-    return users.astype(np.uint64), charges.astype(np.uint16)
+    return users.astype(np.uint64, copy=False), charges.astype(np.uint16, copy=False)
 
 
 def _sealed(content: bytes) -> bytes:
     return zlib.crc32(content).to_bytes(4, "little") + content
 
 
-def _opened(chunk: bytes) -> bytes:
-    if len(chunk) < 4 or zlib.crc32(chunk[4:]) != int.from_bytes(chunk[:4], "little"):
+def _opened(chunk: bytes) -> memoryview:
+    content = memoryview(chunk)[4:]
+    if len(chunk) <= 4 or zlib.crc32(content) != int.from_bytes(chunk[:4], "little"):
         raise ValueError("a checksum is wrong")
-    return chunk[4:]
+    return content

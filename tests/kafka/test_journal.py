@@ -1,12 +1,17 @@
 """The journal on a real broker: what is had back is what was kept, or it is refused."""
 
 import asyncio
+import random
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import combinations
 
 import msgspec
 import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streamer.broker.connection import Connection
 from streamer.broker.transactions import Transactions, ends_of
@@ -14,13 +19,14 @@ from streamer.errors import UnusableJournalError
 from streamer.journal import kafka, kafka_records
 from streamer.journal.base import Life, SnapshotRule
 from streamer.journal.kafka import KafkaJournal
+from streamer.journal.kafka_restore import read_past
 from streamer.privacy.terms import Method, Neighbours
 from streamer.service.startup import check_key
 from streamer.stream.periods import Period, Terms
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry, Hitter
-from tests.kafka.harness import Record, make_topic, produce, records_of
+from tests.kafka.harness import Record, admin_of, make_topic, produce, records_of
 
 LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
 TERMS = Terms(
@@ -77,12 +83,16 @@ async def put(world, key, value):
     await produce(world.bootstrap, world.topic("state"), [Record(value, key=key)])
 
 
-async def keys_of(world):
-    """The keys that compaction would leave, and how long each value is."""
+async def state_of(world):
+    """What compaction would leave, without the markers of transactions."""
     last = {
         r.key.decode(): r.value for r in await records_of(world.bootstrap, world.topic("state"))
     }
-    return {key for key, value in last.items() if value is not None and key != "transaction"}
+    return {k: value for k, value in last.items() if value is not None and k != "transaction"}
+
+
+async def keys_of(world):
+    return set(await state_of(world))
 
 
 def counters(found):
@@ -148,7 +158,7 @@ async def test_the_step_before_the_first_is_kept_with_the_first(state):
 
 class TestPeriods:
     async def test_a_new_period_forgets_all_charges(self, state):
-        await keep(state, decision(3, [1, 2]), decision(4, [2]), decision(10, [5], SECOND))
+        await keep(state, decision(8, [1, 2]), decision(9, [2]), decision(10, [5], SECOND))
         found = await restored(state)
         assert found.state.period == SECOND
         assert counters(found) == {5: 1}
@@ -157,11 +167,11 @@ class TestPeriods:
         }
 
     async def test_also_if_it_begins_with_empty_steps(self, state):
-        await keep(state, decision(3, [1, 2]), decision(10, (), SECOND))
+        await keep(state, decision(3, [1, 2]), decision(11, (), SECOND, first=4))
         assert counters(await restored(state)) == {}
 
     async def test_also_after_a_restart_in_the_old_one(self, state):
-        await keep(state, decision(3, [1, 2]))
+        await keep(state, decision(9, [1, 2]))
         await keep(state, decision(10, [5], SECOND))
         assert counters(await restored(state)) == {5: 1}
 
@@ -169,7 +179,7 @@ class TestPeriods:
         async with opened(state) as (journal, _, _):
             await journal.append(Entry(decision(3, [1, 2])))
             await journal.snapshot(users(1, 2), np.array([1, 1], dtype=np.uint16))
-            await journal.append(Entry(decision(10, [], SECOND)))
+            await journal.append(Entry(decision(10, [], SECOND, first=4)))
         assert counters(await restored(state)) == {}
         assert {key.partition("/")[0] for key in await keys_of(state)} == {
             *("life", "period", "step", "published")
@@ -213,8 +223,11 @@ class TestSnapshots:
             await journal.snapshot(users(*range(7)), np.ones(7, dtype=np.uint16))
         async with opened(state) as (journal, _, _):
             await journal.append(Entry(decision(4, [1])))
-            await journal.snapshot(users(*range(4)), np.ones(4, dtype=np.uint16))
-        assert counters(await restored(state)) == dict.fromkeys(range(4), 1)
+            await journal.snapshot(
+                users(*range(7)), np.array([1, 2, 1, 1, 1, 1, 1], dtype=np.uint16)
+            )
+        assert counters(await restored(state)) == {**dict.fromkeys(range(7), 1), 1: 2}
+        assert "counters/3/0" not in await keys_of(state)
 
     async def test_a_snapshot_of_nobody(self, state):
         async with opened(state) as (journal, _, _):
@@ -222,13 +235,21 @@ class TestSnapshots:
             await journal.snapshot(users(), np.empty(0, dtype=np.uint16))
         assert counters(await restored(state)) == {}
 
-    async def test_a_part_that_is_missing_is_a_damage(self, state):
+    async def test_charges_since_are_added_to_the_part_that_their_users_are_in(self, state):
+        """Before the first user of all, between parts, behind the last; known users and new."""
+        chance = random.Random(1)
+        people = range(100, 160)
+        expected = dict.fromkeys(people[::2], 1)
         async with opened(state) as (journal, _, _):
-            await journal.append(Entry(decision(3, range(7))))
-            await journal.snapshot(users(*range(7)), np.ones(7, dtype=np.uint16))
-        await put(state, b"counters/3/1", None)
-        with pytest.raises(UnusableJournalError, match="counters/3/1"):
-            await restored(state)
+            await journal.append(Entry(decision(3, expected)))
+            await journal.snapshot(users(*expected), np.ones(len(expected), dtype=np.uint16))
+            for step in range(4, 10):
+                charged = sorted(chance.sample(range(90, 170), 25))
+                expected |= {user: expected.get(user, 0) + 1 for user in charged}
+                await journal.append(Entry(decision(step, charged)))
+        found = await restored(state)
+        assert counters(found) == expected
+        assert found.state.users.tolist() == sorted(expected)
 
     async def test_it_is_due_when_charges_take_half_the_room_of_the_counters(
         self, state, monkeypatch
@@ -269,6 +290,15 @@ class TestHistory:
         assert {key for key in await keys_of(state) if key.startswith("period")} == {"period/1"}
         assert (await restored(state)).state.closed == 13
 
+    async def test_older_ones_are_kept_as_long_as_their_items_rest(self, state):
+        patient = Period.containing(3, replace(TERMS, refresh_steps=6))
+        async with opened(state) as (journal, _, _):
+            for step in range(3, 12):
+                await journal.append(Entry(decision(step, [step], patient)))
+            assert [each.step for each in await journal.history(99)] == [*range(7, 12)]
+        resting = (await restored(state)).state.resting
+        assert resting == {f"crash:{step}": step + 6 for step in range(7, 12)}
+
 
 class TestRefused:
     @pytest.mark.parametrize(
@@ -303,6 +333,7 @@ class TestRefused:
             (b"period/0", None),
             (b"charges/3/0", b"\0" * 20),
             (b"charges/3/0", b""),
+            (b"charges/3/0", bytes(4)),
             (b"published", b"3"),
             (b"snapshot", b'{"step":3,"chunks":1}'),
             (b"\xff\xfe", b"not a key of ours"),
@@ -319,7 +350,7 @@ class TestRefused:
         await keep(state, decision(3, [1]))
         with pytest.raises(UnusableJournalError, match="another key"):
             check_key(await restored(state), pseudonyms)
-        await keep(state, decision(10, (), SECOND))
+        await keep(state, decision(10, (), SECOND, first=4))
         check_key(await restored(state), pseudonyms)
 
     async def test_the_key_of_a_period_is_that_of_its_charges(self, state):
@@ -328,6 +359,87 @@ class TestRefused:
             assert found.key == KEY
             await journal.append(Entry(decision(10, [1], SECOND)))
         assert (await restored(state)).key == "fedcba9876543210"
+
+
+class TestMissing:
+    """Budgets would be spent twice if a journal were believed that is not whole."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch):
+        monkeypatch.setattr(kafka_records, "CHUNK_USERS", 3)
+        monkeypatch.setattr(kafka, "HISTORY", 7)
+
+    @pytest.fixture
+    async def whole(self, state):
+        """Two periods, a snapshot in parts, charges since in parts, quiet steps; all of it is
+        published."""
+        async with opened(state) as (journal, transactions, _):
+            for step, number in enumerate([4, 5, 0, 7, 8, 0, 2, 5, 0], start=7):
+                charged, period = range(number), FIRST if step < FIRST.end else SECOND
+                await journal.append(Entry(decision(step, charged, period), {"0": step}))
+                await transactions.commit([journal.note_of(step)])
+                if step == 11:
+                    now = (await journal.restore()).state
+                    await journal.snapshot(now.users, now.charges)
+        return state
+
+    async def test_the_journal_is_whole(self, whole):
+        """What the tests below take something away from."""
+        found = read_past(await state_of(whole)).restored
+        assert counters(found) == dict(enumerate([4, 4, 3, 3, 3, 2, 2, 1]))
+        assert await keys_of(whole) == {
+            *("life", "published", "snapshot", "period/0", "period/1"),
+            *(f"step/{step}" for step in range(9, 16)),
+            *(f"counters/11/{part}" for part in range(3)),
+            *("charges/13/0", "charges/14/0", "charges/14/1"),
+        }
+
+    async def test_each_deleted_key_is_noticed_and_the_journal_is_left_as_it_is(self, whole):
+        for key, value in (await state_of(whole)).items():
+            await put(whole, key.encode(), None)
+            with pytest.raises(UnusableJournalError, match=r"missing\): restore it") as complaint:
+                await restored(whole)
+            assert "\n" not in str(complaint.value)
+            await put(whole, key.encode(), value)
+            assert (await restored(whole)).state.closed == 15
+
+    async def test_several_deleted_keys_do_not_hide_one_another(self, whole):
+        state = await state_of(whole)
+        del state["life"]  # which the journal looks at before everything else
+        chance = random.Random(1)
+        taken = [
+            *combinations(state, 2),
+            *(chance.sample([*state], chance.randint(3, len(state))) for _ in range(500)),
+        ]
+        for missing in taken:
+            with pytest.raises(ValueError, match=r"missing|charges are there"):
+                read_past({key: state[key] for key in state.keys() - set(missing)})
+
+    async def test_the_last_step_is_missed_if_it_is_published(self, state):
+        await keep(state, decision(3, [1]), decision(4))
+        await put(state, b"step/4", None)
+        with pytest.raises(UnusableJournalError, match="step/4 is missing"):
+            await restored(state)
+
+    async def test_charges_from_before_the_snapshot_that_came_back_are_refused(self, whole):
+        await put(whole, b"charges/10/0", (await state_of(whole))["charges/14/0"])
+        with pytest.raises(UnusableJournalError, match=r"25 charges are there.* knows of 22"):
+            await restored(whole)
+
+    async def test_a_log_without_its_beginning_is_refused_wherever_it_is_cut(self, whole):
+        partition = TopicPartition(whole.topic("state"), 0)
+        records = await records_of(whole.bootstrap, partition.topic)
+        first = min(record.offset for record in records if record.key == b"life")
+        last = max(record.offset for record in records if record.key != b"transaction")
+        wrong = {"cleanup.policy": "compact,delete"}
+        async with admin_of(whole.bootstrap) as admin:
+            await admin.alter_configs(
+                [ConfigResource(ConfigResourceType.TOPIC, partition.topic, wrong)]
+            )
+            for cut in range(first + 1, last + 1):
+                await admin.delete_records({partition: RecordsToDelete(before_offset=cut)})
+                with pytest.raises(UnusableJournalError, match="life is missing"):
+                    await restored(whole)
 
 
 class TestWhatIsRead:
