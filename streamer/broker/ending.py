@@ -8,7 +8,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-_SECONDS = 5.0
+_SECONDS = 2.0
 
 
 async def end_client(client: AIOKafkaConsumer | AIOKafkaProducer) -> None:

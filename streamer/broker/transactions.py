@@ -35,6 +35,7 @@ MARKER = b"transaction"
 _log = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _POLL_MS, _IDLE_POLLS = 500, 40
+_SLOW_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,9 @@ class Transactions:
         marker = secrets.token_bytes(16)
         messages = [*messages, Message(self._markers.topic, MARKER, marker)]
         while True:
+            slow = asyncio.get_running_loop().call_later(
+                _SLOW_SECONDS, self._tell, "waiting for the broker to take a transaction", None
+            )
             try:
                 async with asyncio.timeout(self._timeout):
                     self._tail = await self._attempt(messages)
@@ -116,7 +120,10 @@ class Transactions:
                 await self._renew()
                 if not await self._was_committed(marker):
                     continue
+            finally:
+                slow.cancel()
             self._last = marker
+            self._tell("", None)
             return
 
     async def _attempt(self, messages: Sequence[Message]) -> int:
@@ -172,7 +179,8 @@ class Transactions:
     async def _was_committed(self, marker: bytes) -> bool:
         """Look for a marker behind the last one that is known to be committed."""
         last = self._last
-        async for record in read_committed(self._connection, self._markers, self._tail):
+        tail = read_committed(self._connection, self._markers, self._tail, self._tell)
+        async for record in tail:
             if record.key == MARKER:
                 last = record.value
         if last not in {self._last, marker}:
@@ -186,7 +194,10 @@ class Transactions:
 
 
 async def read_committed(
-    connection: Connection, partition: TopicPartition, start: int
+    connection: Connection,
+    partition: TopicPartition,
+    start: int,
+    tell: Tell = lambda *_: None,
 ) -> AsyncIterator[ConsumerRecord]:
     """The committed records of a partition from an offset on, up to where it ends now.
 
@@ -218,6 +229,7 @@ async def read_committed(
             ) from None
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
+            tell(f"waiting for the broker ({_name(error)})", None)
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
         finally:

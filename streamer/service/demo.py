@@ -53,6 +53,8 @@ _PARTITION = "fleet"
 _TICK_SECONDS = 0.1
 _AHEAD = 2
 """Steps that are prepared before their time."""
+_ROWS = 8_192
+"""Records that are taken in at a time."""
 _REMEMBERED = 10
 """Steps whose outbreaks are known: those that are open, and the last closed one."""
 _LONGEST_LAG = 5
@@ -125,10 +127,10 @@ class Demo:
     async def _play(self, seed: int, engine: Engine, pipeline: Pipeline) -> None:
         """A fleet from now on, until we are stopped or too far behind."""
         timing = timing_of(STREAM)
-        first = timing.step_at(self.clock())
+        first = timing.step_at(self.clock()) + 1
         if engine.closed is None:
             await pipeline.start_at(first)
-        line = _Line(engine, self.summary)
+        line = _Line(engine, self.summary, self._stopping)
         async with _prepared(sent_by(self.users, seed, first, timing)) as steps:
             known = first - 1
             while not self._stopping.is_set():
@@ -138,13 +140,15 @@ class Demo:
                     self._tell(sent)
                     line.add(sent)
                     known = sent.step
-                line.deliver(now)
                 over = timing.last_over(now)
-                await pipeline.close_through(min(over, known))
-                await pipeline.record_quiet_steps()
                 if over - known > _LONGEST_LAG:
                     self.left_out += over - known
                     return
+                await line.deliver(now)
+                if self._stopping.is_set():
+                    return  # not all may be delivered: the step stays open
+                await pipeline.close_through(min(over, known))
+                await pipeline.record_quiet_steps()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _TICK_SECONDS)
 
@@ -176,21 +180,25 @@ async def _prepared(steps: Iterator[Sent]) -> AsyncIterator[asyncio.Queue[Sent]]
 class _Line:
     """Hands records over when they arrive."""
 
-    def __init__(self, engine: Engine, watcher: Watcher) -> None:
-        self._engine, self._watcher = engine, watcher
+    def __init__(self, engine: Engine, watcher: Watcher, stopping: asyncio.Event) -> None:
+        self._engine, self._watcher, self._stopping = engine, watcher, stopping
         self._waiting: list[tuple[Sent, int]] = []
         self._offset = 0
 
     def add(self, sent: Sent) -> None:
         self._waiting.append((sent, 0))
 
-    def deliver(self, now: int) -> None:
+    async def deliver(self, now: int) -> None:
         """All that has arrived by now. Steps overlap: some records are early, some late."""
         waiting = []
         for sent, done in self._waiting:
             due = int(np.searchsorted(sent.arrivals, now, side="right"))
-            if due > done:
-                self._receive(sent.records[done:due], sent.arrivals[done:due], now)
+            for start in range(done, due, _ROWS):
+                rows = slice(start, min(start + _ROWS, due))
+                self._receive(sent.records[rows], sent.arrivals[rows], now)
+                await asyncio.sleep(0)  # lets readers of the page, and signals, through
+                if self._stopping.is_set():
+                    return
             if due < len(sent.records):
                 waiting.append((sent, due))
         self._waiting = waiting

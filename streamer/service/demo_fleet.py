@@ -25,7 +25,7 @@ from streamer.transport.truth import held_items
 from streamer.web.truth import TrueStep
 
 STEPS = 600
-FEWEST_USERS, MOST_USERS = 50_000, 2_000_000
+FEWEST_USERS, MOST_USERS = 50_000, 1_000_000
 """With fewer, each outbreak would affect so many of them that their reports were soon used
 up; more are simulated too slowly."""
 FLOOR = 50
@@ -94,7 +94,7 @@ def _fleet(users: int, seeds: tuple[int, int], first_step: int, timing: StepTimi
 def _outbreaks(users: int, rng: np.random.Generator) -> Iterator[Outbreak]:
     """One every now and then, sometimes two at a time."""
     items = islice(cycle(OUTBREAKS), int(rng.integers(len(OUTBREAKS))), None)
-    start = 1
+    start = 0
     for item, shape in zip(items, cycle(_SHAPES), strict=False):
         length = int(rng.integers(*_LENGTHS, endpoint=True))
         if start + length > STEPS:

@@ -14,7 +14,6 @@ from contextlib import AsyncExitStack
 
 import streamer
 from streamer.config import Settings
-from streamer.operations.health import Status
 from streamer.operations.logs import StepLog
 from streamer.operations.metrics import Metrics
 from streamer.service.kafka_service import KafkaService
@@ -33,11 +32,9 @@ async def serve(settings: Settings) -> None:
     timing = timing_of(settings.stream)
     metrics = Metrics(streamer.__version__, timing, settings.metrics.items)
     board = Board(timing)
-    status = Status()
-    watchers = (metrics, board, StepLog(), status)
-    service = KafkaService(settings, watchers=watchers, status=status)
+    service = KafkaService(settings, watchers=(metrics, board, StepLog()))
     operators = HttpServer(
-        operators_app(status, lambda: metrics.text(service.situation())),
+        operators_app(service.status, lambda: metrics.text(service.situation())),
         *("metrics", settings.metrics.host, settings.metrics.port),
     )
     public = HttpServer(public_app(board), "http", settings.http.host, settings.http.port)

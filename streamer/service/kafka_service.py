@@ -113,7 +113,7 @@ class KafkaService:
 
     @property
     def watcher(self) -> Watcher:
-        return Watchers((self.summary, *self.watchers))
+        return Watchers((self.summary, self.status, *self.watchers))
 
     async def _rest(self, seconds: float) -> None:
         """Wait so long, or until we are stopped."""

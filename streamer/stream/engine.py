@@ -171,8 +171,8 @@ class Engine:
 
     def _begin(self, period: Period) -> None:
         """Fresh counters: in a new period nobody was charged."""
-        self.period = period
         self.counters = Counters(period.terms.contributions)
+        self.period = period
         self._decider = self._make_decider(period.plan)
         self._refresh.steps = period.terms.refresh_steps
 

@@ -56,8 +56,8 @@ class Intake:
 
     @property
     def buffered(self) -> int:
-        """How many events are buffered."""
-        return sum(map(len, self._open.values()))
+        """How many events are buffered. May be asked while a thread takes a step away."""
+        return sum(map(len, tuple(self._open.values())))
 
     @property
     def open_steps(self) -> list[int]:
@@ -78,8 +78,8 @@ class Intake:
         counts = fates.counts
         fresh = counts if closed is None else counts & (fates.steps > closed)
         if fresh.any():
-            users = self._pseudonyms.of(list(compress(decoded.users, fresh)))
-            names = list(compress(decoded.items, fresh))
+            users = self._pseudonyms.of(_chosen(decoded.users, fresh))
+            names = _chosen(decoded.items, fresh)
             offsets = batch.offsets[decoded.places[fresh]]
             steps, times = fates.steps[fresh], decoded.times[fresh]
             self._buffer(batch.partition, steps, users, names, times, offsets)
@@ -126,10 +126,13 @@ class Intake:
     ) -> None:
         for step in np.unique(steps).tolist():
             here = steps == step
-            everything = bool(here.all())
-            mine = names if everything else list(compress(names, here))
             buffer = self._open.setdefault(step, StepBuffer())
-            buffer.add(users[here], mine, times[here])
+            buffer.add(users[here], _chosen(names, here), times[here])
             firsts = self._first_offsets.setdefault(step, {})
             first = int(offsets[here].min())
             firsts[partition] = min(first, firsts.get(partition, first))
+
+
+def _chosen(texts: list[str], which: NDArray[np.bool_]) -> list[str]:
+    """Those of the texts; usually all of them are."""
+    return texts if which.all() else list(compress(texts, which))

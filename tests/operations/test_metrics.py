@@ -63,16 +63,8 @@ REASONS = {
 }
 PHASES = {"decide", "append", "publish", "snapshot"}
 HOSTILE = [
-    'a"b',
-    "back\\slash",
-    "back\\nslash",
-    "two\nlines",
-    'x"} 1\nstreamer_ready{a="',
-    "\r\t\x00",
-    "# HELP",
-    "  ",
-    "ünïcödé 🦀 \u2028",
-    "{}=,",
+    *('a"b', "back\\slash", "back\\nslash", "two\nlines", 'x"} 1\nstreamer_ready{a="'),
+    *("\r\t\x00", "# HELP", "  ", "ünïcödé 🦀 \u2028", "{}=,"),
 ]
 
 
@@ -185,6 +177,7 @@ class TestEvents:
         again.hold(1, {"a": 3})
         again.close(1)
         assert again.shown("records_read_total") == 6
+        assert again.shown("closed_step_events_total") == 3
         assert again.shown("events_total") == dict.fromkeys(OUTCOMES, 0) | {"accepted": 3}
 
     def test_what_is_in_memory_is_shown(self, watched):
@@ -391,11 +384,13 @@ class TestSituation:
             watermark_lag_seconds=71.5,
             clock_skew_seconds=0.25,
             restore_seconds=3.5,
+            records_lost=4,
             input_lag={"0": 5, "1": 0},
         )
         assert shown(metrics, "ready", now) == 1
         assert shown(metrics, "watermark_lag_seconds", now) == 71.5
         assert shown(metrics, "clock_skew_seconds", now) == 0.25
         assert shown(metrics, "restore_seconds", now) == 3.5
+        assert shown(metrics, "records_lost", now) == 4
         assert shown(metrics, "input_lag", now) == {"0": 5, "1": 0}
         assert shown(metrics, "ready", Situation()) == 0

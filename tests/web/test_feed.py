@@ -173,9 +173,14 @@ async def test_a_place_that_is_no_step_is_refused(since):
         assert answer.json() == {"error": "since is not a whole number: use one such as 12."}
 
 
-async def test_asking_only_for_the_headers_of_a_stream_ends():
-    board = Board(SECONDS)
-    async with serving(board) as server, httpx.AsyncClient(base_url=server.url) as client:
+async def test_asking_only_for_the_headers_of_a_stream_starts_none():
+    stream = new_stream()
+    feed = Feed(stream.board)
+    async with (
+        serving(stream.board, feed=feed) as server,
+        httpx.AsyncClient(base_url=server.url) as client,
+    ):
         answer = await client.head("/api/events", timeout=DEADLINE)
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-store"
+        assert feed.readers == 0

@@ -33,6 +33,14 @@ def test_delta_is_told_as_odds_where_they_are_whole(delta, words):
 
 
 @pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [(0.1, "1.11"), (0.5, "1.65"), (1.0, "2.72"), (5.0, "149"), (10.0, "22,100"), (40.0, "e^40")],
+)
+def test_the_factor_is_rounded_up_because_it_is_a_bound(epsilon, words):
+    assert f"more than {words} times as" in sentence(terms(epsilon=epsilon), MINUTES)
+
+
+@pytest.mark.parametrize(
     ("milliseconds", "words"),
     [
         (1_000, "1 second"),

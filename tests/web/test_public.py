@@ -168,7 +168,9 @@ async def test_every_answer_forbids_what_the_page_does_not_need(stream, path):
     assert "Access-Control-Allow-Origin" not in headers
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/api/truth", "/docs", "/api"])
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/healthz", "/readyz", "/api/truth", "/api/hitters/", "/api"]
+)
 async def test_nothing_of_the_operators_and_nothing_else_is_here(stream, path):
     answer = await ask(stream, path)
     assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing here."})
