@@ -100,11 +100,12 @@ class RejectedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 def result_records(decided: Decided, timing: StepTiming) -> Iterator[ResultRecord]:
     """The results of a step, in the order of their items."""
     terms = decided.period.terms
+    start, end = (format_rfc3339(each(decided.step)) for each in (timing.start, timing.end))
     for hitter in decided.hitters:
         yield ResultRecord(
             step=decided.step,
-            start=format_rfc3339(timing.start(decided.step)),
-            end=format_rfc3339(timing.end(decided.step)),
+            start=start,
+            end=end,
             item=hitter.item,
             estimate=hitter.estimate,
             margin=decided.period.margin,

@@ -91,7 +91,7 @@ class Board(Watcher):
         """Returns at the next change, or at the end."""
         await self._news.wait()
 
-    def restore(self, history: Sequence[Decided], published: int) -> None:
+    def restored(self, history: Sequence[Decided], published: int) -> None:
         """Take up what a journal remembers, up to the last step that was published.
 
         How a journal cuts runs of empty steps depends on raw data. So only its hitters

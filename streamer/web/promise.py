@@ -11,6 +11,7 @@ from streamer.stream.periods import Period, Terms
 from streamer.stream.timing import StepTiming
 from streamer.web.answers import Promise
 
+_LARGEST_WRITTEN_OUT = 14.0
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
@@ -52,7 +53,7 @@ def sentence(terms: Terms, timing: StepTiming) -> str:
     }[terms.neighbours].format(duration(terms.period_steps * timing.length_ms))
     reports = "report" if terms.contributions == 1 else "reports"
     return (
-        f"{change}: nothing shown here becomes more than {math.exp(terms.epsilon):.3g} times as "
+        f"{change}: nothing shown here becomes more than {_factor(terms.epsilon)} times as "
         f"likely or as unlikely, but for a probability of {_chance(terms.delta)}, and the user "
         f"counts for at most {terms.contributions:,} {reports} in that time."
     )
@@ -65,6 +66,15 @@ def duration(milliseconds: int) -> str:
             number = milliseconds // size
             return f"{number:,} {unit}{'' if number == 1 else 's'}"
     return f"{milliseconds / 1000:,} seconds"
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε with three digits, rounded up: it is a bound."""
+    if epsilon > _LARGEST_WRITTEN_OUT:
+        return f"e^{epsilon:g}"
+    factor = math.exp(epsilon)
+    size = 10 ** (math.floor(math.log10(factor)) - 2)
+    return f"{math.ceil(factor / size) * size:,.10g}"
 
 
 def _chance(delta: float) -> str:

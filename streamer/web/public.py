@@ -85,13 +85,13 @@ class _Site:
 
     async def hitters(self, request: Request) -> Response:
         _numbers(request, ())
-        return self._answer(request) or self._json(self._board.current_json)
+        return self._known(request) or self._json(self._board.current_json)
 
     async def guarantee(self, request: Request) -> Response:
         _numbers(request, ())
         if self._board.promise is None:
             raise HTTPException(503, "The stream has not started yet: ask again in a moment.")
-        return self._answer(request) or self._json(_encode(self._board.promise))
+        return self._known(request) or self._json(_encode(self._board.promise))
 
     async def steps(self, request: Request) -> Response:
         asked = _numbers(request, ("since", "limit"))
@@ -101,13 +101,14 @@ class _Site:
         board = self._board
         kept = board.newest(limit) if since is None else board.after(since, limit)
         around = _encode({"oldest": board.oldest, "through": board.through})
-        return self._answer(request) or StreamingResponse(
+        return self._known(request) or StreamingResponse(
             _chunks(kept, around), media_type=_JSON, headers=self._caching()
         )
 
     async def truth(self, request: Request) -> Response:
         _numbers(request, ())
-        assert self._truth is not None
+        if self._truth is None:
+            raise HTTPException(404)
         return self._json(_encode(self._truth.beside(self._board)))
 
     async def events(self, request: Request) -> Response:
@@ -124,8 +125,8 @@ class _Site:
             self._feed.read(since), headers=headers, media_type="text/event-stream"
         )
 
-    def _answer(self, request: Request) -> Response | None:
-        """ "You have it already": the board is as it was when the asker was last answered."""
+    def _known(self, request: Request) -> Response | None:
+        """For who was answered before, while the board is still the same."""
         return _unchanged(request, self._caching())
 
     def _json(self, body: bytes) -> Response:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamer.errors import SettingError
 
+PATIENCE_SECONDS = 60.0
 _GRACE_SECONDS = 2
 _MOST_CONNECTIONS = 1_000
 
@@ -33,6 +35,7 @@ class HttpServer:
                 server_header=False,
                 timeout_graceful_shutdown=2 * _GRACE_SECONDS,
                 limit_concurrency=_MOST_CONNECTIONS,
+                http=_Patient,
             )
         )
         self._running: asyncio.Task[None] | None = None
@@ -95,6 +98,28 @@ class HttpServer:
         return SettingError(
             f"{self._section}.host", self._host, "it is not an address of this machine"
         )
+
+
+class _Patient(H11Protocol):
+    """Cuts off who takes nothing of what is sent to them: they would hold a connection for ever."""
+
+    _cut: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._cut = self.loop.call_later(PATIENCE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._forgive()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forgive()
+        super().connection_lost(exc)
+
+    def _forgive(self) -> None:
+        if self._cut is not None:
+            self._cut.cancel()
 
 
 class _Server(uvicorn.Server):

@@ -17,7 +17,7 @@ from streamer.web.board import Board
 
 LABEL = "Ground truth, known only because this is a simulation"
 _MOST_STEPS = 1_000
-_MOST_SHOWN = 20
+_MOST_SHOWN = 12
 
 
 class TrueItem(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Truth:
         known = self._steps.get(through) if through is not None else None
         if known is None or promise is None:
             return TruthAnswer(LABEL, None, None, (), 0, 0)
-        reported = list(self._reported(board))
+        reported = self._reported(board)
         named = {each.item for each in reported}
         others = [
             TrueItem(item, known.step, users, None, users < promise.threshold)
@@ -101,15 +101,10 @@ class Truth:
 
     def _reported(self, board: Board) -> list[TrueItem]:
         """Each with the truth of the step in which it was reported: it may rest since."""
-        return [
-            TrueItem(
-                hitter.item,
-                hitter.step,
-                users,
-                hitter.estimate,
-                users >= hitter.threshold - hitter.margin,
-            )
-            for hitter in board.current.hitters
-            if (step := self._steps.get(hitter.step)) is not None
-            for users in (step.users.get(hitter.item, 0),)
-        ]
+        rows = []
+        for hitter in board.current.hitters:
+            if known := self._steps.get(hitter.step):
+                users = known.users.get(hitter.item, 0)
+                rightly = users >= hitter.threshold - hitter.margin
+                rows.append(TrueItem(hitter.item, hitter.step, users, hitter.estimate, rightly))
+        return rows

@@ -242,3 +242,24 @@ def _has_ipv6():
             return True
     except OSError:
         return False
+
+
+async def test_a_reader_who_takes_nothing_is_cut_off(monkeypatch):
+    monkeypatch.setattr("streamer.web.server.PATIENCE_SECONDS", 0.2)
+    gone = asyncio.Event()
+
+    async def flood(scope, receive, send):
+        """More than buffers hold, to a reader who does not read."""
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        body = {"type": "http.response.body", "body": bytes(32 << 20), "more_body": True}
+        await send(body)
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    serving = HttpServer(flood, "http", "127.0.0.1", 0)
+    await serving.start()
+    with socket.create_connection(("127.0.0.1", serving.port)) as stalled:
+        stalled.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(gone.wait(), DEADLINE)
+        await serving.stop()

@@ -22,7 +22,6 @@ export class History {
   clear() {
     this.records = [];
     this.series = new Map(); // item: {item, steps, estimates, margins}
-    this.busy = { steps: [], counts: [] }; // the steps with hitters, and how many
   }
 
   get through() {
@@ -55,12 +54,37 @@ export class History {
     return Date.parse(known.end) + (step - known.step - 1) * lengthMs;
   }
 
-  estimateAt(item, step) {
+  // What was said of an item in a step, or before it while the item rests; null: nothing.
+  reportAt(item, step, refresh) {
     const series = this.series.get(item);
     if (!series) return null;
-    const place = placeOf(series.steps, step);
-    if (series.steps[place] !== step) return null;
-    return { estimate: series.estimates[place], margin: series.margins[place] };
+    const place = placeOf(series.steps, step + 1) - 1;
+    if (place < 0 || step - series.steps[place] >= refresh) return null;
+    return { ago: step - series.steps[place], estimate: series.estimates[place], margin: series.margins[place] };
+  }
+
+  // The steps from one on in which items were held, and how many: an item that is reported
+  // is not asked about again for `refresh` steps, and counts until then.
+  held(first, refresh) {
+    const changes = new Int32Array(this.through - first + 2);
+    for (const { steps } of this.series.values()) {
+      for (let place = placeOf(steps, first - refresh + 1); place < steps.length; place += 1) {
+        const end = Math.min(steps[place] + refresh, steps[place + 1] ?? Infinity, this.through + 1);
+        if (end <= first) continue;
+        changes[Math.max(0, steps[place] - first)] += 1;
+        changes[end - first] -= 1;
+      }
+    }
+    const held = { steps: [], counts: [] };
+    let count = 0;
+    for (let place = 0; place <= this.through - first; place += 1) {
+      count += changes[place];
+      if (count) {
+        held.steps.push(first + place);
+        held.counts.push(count);
+      }
+    }
+    return held;
   }
 
   #replace(records) {
@@ -71,8 +95,6 @@ export class History {
 
   #note(record) {
     if (!record.results) return;
-    this.busy.steps.push(record.step);
-    this.busy.counts.push(record.results.length);
     for (const { item, estimate, margin } of record.results) {
       let series = this.series.get(item);
       if (!series) {

@@ -37,7 +37,7 @@ export class Now {
     const scale = { most, refresh: promise?.refresh_steps ?? 1, seconds: promise?.step_seconds ?? null };
     this.#place(shown.map((hitter) => this.#row(hitter, current.step, scale)));
     this.#words(current, promise, hitters.length, shown.length);
-    this.#announce(hitters);
+    if (current.step !== null) this.#announce(hitters);
   }
 
   #row(hitter, step, scale) {
@@ -70,6 +70,7 @@ export class Now {
     const more = find("now-more");
     more.hidden = count <= SHOWN;
     more.textContent = this.#all ? `Show the largest ${SHOWN} only` : `Show ${number(count - shown)} more`;
+    find("now-keys").hidden = !promise || count === 0;
     if (!promise) return;
     const rest = promise.refresh_steps > 1
       ? ` An item that is reported is asked about again after ${duration(promise.refresh_steps * promise.step_seconds)}.`

@@ -5,7 +5,7 @@ import { Live } from "./live.js";
 import { Now } from "./now.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
-import { clock, duration, number, plural } from "./words.js";
+import { clock, duration, number, plural, small } from "./words.js";
 
 const RECENT = 300;
 
@@ -82,18 +82,16 @@ function showPromise() {
   const told = {
     sentence: promise.sentence,
     epsilon: number(promise.epsilon),
-    delta: promise.delta < 0.001 ? promise.delta.toExponential().replace("-", "\u2212") : String(promise.delta),
+    delta: small(promise.delta),
     contributions: number(promise.contributions),
     period: `${duration(seconds * promise.period_steps)}, ${plural(promise.period_steps, "step")}`,
     step: duration(seconds),
-    threshold: `about ${plural(promise.threshold, "user")}`,
+    threshold: plural(promise.threshold, "user"),
     margin: `\u00b1 ${plural(promise.margin, "user")}`,
   };
   for (const [name, words] of Object.entries(told)) find(`promise-${name}`).textContent = words;
   find("promise-terms").hidden = false;
-  const fading = find("promise-fading");
-  fading.hidden = false;
-  fading.textContent =
+  find("promise-fading").textContent =
     `A user who has counted for ${plural(promise.contributions, "report")} no longer counts until the next ` +
     "period, so an item that lasts can fade from view while it is still held.";
 }

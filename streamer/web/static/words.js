@@ -7,6 +7,14 @@ export const number = (value) => grouped.format(value);
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
+// A very small number, as powers of ten are written: 10\u207b\u2076.
+export function small(value) {
+  if (value >= 0.001) return String(value);
+  const [digits, power] = value.toExponential().split("e-");
+  const raised = [...power].map((digit) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[digit]).join("");
+  return `${digits === "1" ? "" : `${digits}\u00d7`}10\u207b${raised}`;
+}
+
 // Items are hostile strings: what is invisible or turns the text around is shown as a sign.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
 

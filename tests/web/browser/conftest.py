@@ -8,6 +8,7 @@ import os
 import shutil
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,22 +24,27 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+MISSING = "there is no chromium: install Debian's package, or name one with CHROMIUM"
 PHONE, DESKTOP = {"width": 375, "height": 740}, {"width": 1440, "height": 900}
 
 
 def chromium():
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        reason = "there is no chromium: install Debian's package, or name one with CHROMIUM"
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no browser for the tests: {reason}")
-        pytest.skip(f"NO BROWSER, ITS TESTS ARE SKIPPED: {reason}")
-    return found
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def pytest_collection_modifyitems(items):
+    if chromium() is None and os.environ.get("CI") != "true":
+        skipped = pytest.mark.skip(f"NO BROWSER, ITS TESTS ARE SKIPPED: {MISSING}")
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(skipped)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
     path = chromium()
+    if path is None:
+        pytest.fail(f"no browser for the tests: {MISSING}")
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(
             executable_path=path, args=FLAGS, chromium_sandbox=os.geteuid() != 0

@@ -1,0 +1,52 @@
+// The demo's part of the page: what is true, beside what was reported.
+
+import { load } from "./live.js";
+import { itemElement, make, number, plural } from "./words.js";
+
+const find = (id) => document.getElementById(id);
+
+let asking = false;
+
+async function show() {
+  if (asking) return;
+  asking = true;
+  try {
+    const truth = await load("api/truth");
+    if (truth.step !== null) fill(truth);
+  } catch {
+    // The connection is gone; the next publication asks again.
+  } finally {
+    asking = false;
+  }
+}
+
+function fill({ threshold, items, withheld, singles }) {
+  find("truth-summary").textContent =
+    `In this step ${plural(withheld, "item")} below the threshold of ${plural(threshold, "user")} were rightly not ` +
+    `reported; ${number(singles)} of them are held by a single user.`;
+  find("truth-body").replaceChildren(...items.map((each) => rowOf(each)));
+}
+
+function rowOf({ item, users, estimate, rightly }) {
+  const row = make("tr", estimate === null ? "withheld" : "");
+  const name = make("td");
+  name.append(itemElement(item));
+  const reported = estimate !== null;
+  const off = reported ? estimate - users : null;
+  const sign = off < 0 ? "\u2212" : "+";
+  row.append(
+    name,
+    make("td", "number", number(users)),
+    make("td", "number", reported ? number(estimate) : "\u2013"),
+    make("td", "number off", reported ? `${sign}${number(Math.abs(off))}` : ""),
+    make("td", "verdict", verdict(reported, rightly)),
+  );
+  return row;
+}
+
+function verdict(reported, rightly) {
+  if (reported) return rightly ? "reported" : "reported, though few hold it";
+  return rightly ? "rightly not reported" : "not reported: by noise, or its users\u2019 reports are used up";
+}
+
+document.addEventListener("streamer:published", show);
