@@ -12,11 +12,13 @@ import streamer
 from streamer.commands.audit import audit_command
 from streamer.commands.compare import compare_command
 from streamer.commands.config import config_command
+from streamer.commands.demo import demo_command
 from streamer.commands.plan import plan_command
 from streamer.commands.run import run_command
 from streamer.commands.schema import schema_command
 from streamer.commands.simulate import simulate_command
 from streamer.commands.state import state_command
+from streamer.commands.watch import watch_command
 from streamer.errors import StreamerError
 from streamer.operations.json_lines import JsonLines
 
@@ -29,6 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("demo")(demo_command)
+app.command("watch")(watch_command)
 app.command("plan")(plan_command)
 app.command("compare")(compare_command)
 app.command("audit")(audit_command)

@@ -12,9 +12,15 @@ from streamer.errors import OutputError
 
 if TYPE_CHECKING:
     from streamer.experiments.comparison import Row
+    from streamer.experiments.paper_example import PaperExample
+    from streamer.privacy.guarantee import Guarantee
     from streamer.privacy.threshold import Plan
 
 SUFFIXES = (".png", ".svg", ".pdf")
+# The live page's colours: dark enough for a projector, and apart for every eye.
+_INK, _SOFT = "#17202a", "#5b6773"
+_SHADES = ("#1d4f91", "#4a7fc1", "#9dbfe8")
+_GREYS = ("#6b7580", "#98a1ab", "#c6ccd3")
 
 
 def check_plot(path: Path) -> None:
@@ -34,71 +40,129 @@ def check_plot(path: Path) -> None:
 def draw_plan(planned: Plan, path: Path) -> None:
     """The probability of a report over the number of holders, with the marks that matter."""
     check_plot(path)
-    figure, axes = _figure()
-    last = round(1.25 * planned.guaranteed_weight)
-    weights = np.unique(np.linspace(0, last, 400).astype(int))
-    axes.plot(weights, [planned.detection(int(w)) for w in weights], color="#0b6e4f", linewidth=2.5)
-    for weight, text in (
-        (planned.threshold, f"threshold {planned.threshold:,}"),
-        (planned.guaranteed_weight, f"guaranteed {planned.guaranteed_weight:,}"),
-    ):
-        axes.axvline(weight, color="#888888", linewidth=1, linestyle="--")
-        axes.annotate(
-            text,
-            (weight, 0.5),
-            rotation=90,
-            xytext=(-5, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            color="#444444",
-        )
     guarantee = planned.guarantee
+    figure, axes = _figure(
+        "How many users must hold an item for it to be reported",
+        f"ε = {guarantee.epsilon:g}, δ = {_small(guarantee.delta)}; a user counts for at most "
+        f"{guarantee.contributions:,} reports in {planned.workload.period_steps:,} steps; noise of "
+        f"scale {planned.calibration.noise_scale:,.1f} users",
+    )
+    last = round(1.45 * planned.guaranteed_weight)
+    weights = np.unique(np.linspace(0, last, 600).astype(int))
+    chances = np.array([planned.detection(int(weight)) for weight in weights])
+    axes.fill_between(weights, chances, color=_SHADES[2], alpha=0.35, linewidth=0)
+    axes.plot(weights, chances, color=_SHADES[0], linewidth=3, solid_capstyle="round")
+    for weight, side, offset, text in (
+        (planned.threshold, "right", -10, f"threshold\n{planned.threshold:,} users"),
+        (
+            *(planned.guaranteed_weight, "left", 10),
+            f"{planned.guaranteed_weight:,} users:\nnever missed in a period,\n"
+            f"with probability {1 - planned.workload.beta:g}",
+        ),
+    ):
+        axes.plot([weight, weight], [0, 1], color=_INK, linewidth=1.2, linestyle=(0, (4, 3)))
+        axes.annotate(
+            *(text, (weight, 0.58), (offset, 0)),
+            textcoords="offset points",
+            ha=side,
+            va="center",
+            fontsize=13,
+            color=_INK,
+        )
+    axes.plot(planned.threshold, planned.detection(planned.threshold), "o", color=_SHADES[0], ms=9)
     axes.set_xlabel("users who hold an item in a step")
     axes.set_ylabel("probability that it is reported")
-    axes.set_ylim(-0.02, 1.04)
+    axes.set_ylim(0, 1.04)
+    axes.set_yticks(np.linspace(0, 1, 5), [f"{share}%" for share in range(0, 101, 25)])
     axes.set_xlim(0, last)
-    axes.set_title(
-        f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}, k = {guarantee.contributions}, "
-        f"{planned.workload.period_steps:,} steps a period: noise of scale "
-        f"{planned.calibration.noise_scale:,.1f}"
-    )
+    axes.xaxis.set_major_formatter(lambda users, _: f"{users:,.0f}")
     _save(figure, path)
 
 
-def draw_comparison(rows: list[Row], path: Path) -> None:
-    """The share of each family that each method found."""
+def draw_comparison(
+    rows: list[Row], example: PaperExample, guarantee: Guarantee, path: Path
+) -> None:
+    """The share of each family that each method found. Ours is the one in colour."""
     check_plot(path)
-    figure, axes = _figure()
+    figure, axes = _figure(
+        "Heavy hitters found under the same guarantee",
+        f"{example.users:,} users, each in {len(example.families)} heavy hitters; ε = "
+        f"{guarantee.epsilon:g}, δ = {_small(guarantee.delta)} for every method",
+    )
     methods = list(dict.fromkeys(row.method for row in rows))
     families = list(dict.fromkeys(row.family for row in rows))
-    colours = ("#0b6e4f", "#08a045", "#6bbf59")
-    width = 0.8 / len(families)
+    width = 0.84 / len(families)
     for place, family in enumerate(families):
         mine = {row.method: row for row in rows if row.family == family}
         shares = [100 * mine[method].found / mine[method].sets for method in methods]
         left = np.arange(len(methods)) + (place - (len(families) - 1) / 2) * width
         size, sets = mine[methods[0]].size, mine[methods[0]].sets
-        label = f"{family}: {sets:,} sets of {size:,} users"
-        bars = axes.bar(left, shares, 0.92 * width, label=label, color=colours[place % 3])
-        axes.bar_label(bars, [f"{share:.3g}%" for share in shares], fontsize=8, padding=2)
+        shade = min(place, len(_SHADES) - 1)
+        colours = [(_GREYS if number else _SHADES)[shade] for number in range(len(methods))]
+        bars = axes.bar(left, shares, 0.92 * width, color=colours)
+        texts = [f"{share:.3g}%" for share in shares]
+        axes.bar_label(bars, texts, fontsize=12, padding=3, color=_INK)
+        axes.plot([], [], "s", ms=11, color=_GREYS[shade], label=f"{sets:,} sets of {size:,} users")
     axes.set_xticks(np.arange(len(methods)), methods)
-    axes.set_ylabel("heavy hitters found")
-    axes.set_ylim(0, 118)
-    axes.set_yticks(range(0, 101, 20), [f"{share}%" for share in range(0, 101, 20)])
-    axes.legend(loc="upper center", ncols=len(families), frameon=False, fontsize=9)
+    axes.get_xticklabels()[0].set_fontweight("bold")
+    for place, method in enumerate(methods):
+        reach = min(row.reach for row in rows if row.method == method)
+        axes.annotate(
+            *(f"sure from {reach:,} users on", (place, 0), (0, -34)),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=11.5,
+            color=_SOFT,
+            annotation_clip=False,
+        )
+    axes.tick_params(axis="x", length=0, pad=8)
+    axes.set_ylim(0, 122)
+    axes.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, 1.02),
+        ncols=len(families),
+        frameon=False,
+        fontsize=12,
+        labelcolor=_INK,
+        handletextpad=0.2,
+        borderaxespad=0,
+    )
     _save(figure, path)
 
 
-def _figure() -> tuple[Any, Any]:
+def _figure(title: str, subtitle: str) -> tuple[Any, Any]:
+    """For a slide: wide, with letters that can be read from the last row."""
     from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
-    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.22, h_pad=0.22)
+    figure = Figure(figsize=(11, 6.2), layout=layout, facecolor="white")
     axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#e5e5e5")
+    for text, above, size, colour, weight in (
+        (title, 46, 20, _INK, "bold"),
+        (subtitle, 24, 13, _SOFT, "normal"),
+    ):
+        axes.annotate(
+            *(text, (0, 1), (0, above), "axes fraction", "offset points"),
+            fontsize=size,
+            color=colour,
+            fontweight=weight,
+        )
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(_SOFT)
+    axes.tick_params(colors=_SOFT, labelcolor=_INK, labelsize=13, left=False)
+    axes.grid(axis="y", color="#e6e9ed")
     axes.set_axisbelow(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set(fontsize=13, color=_INK)
     return figure, axes
+
+
+def _small(number: float) -> str:
+    """1e-06 as people write it."""
+    return f"{number:g}".replace("e-0", "e-")
 
 
 def _save(figure: Any, path: Path) -> None:

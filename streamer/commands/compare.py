@@ -54,7 +54,7 @@ def compare_command(
     if plot is not None:
         from streamer.plots import draw_comparison
 
-        draw_comparison(rows, plot)
+        draw_comparison(rows, example, guarantee, plot)
     if json:
         print_json([_plain(row) for row in rows])
     else:

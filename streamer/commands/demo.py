@@ -1,0 +1,166 @@
+"""`streamer demo`: see it work, without Kafka and without arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streamer.errors import OutputError, SettingError
+
+if TYPE_CHECKING:
+    from streamer.commands.scene import Scene
+    from streamer.service.demo import Demo
+    from streamer.web.server import HttpServer
+
+_COMMAND = "    "
+"""Lines that begin so are to be copied as they are."""
+
+
+def demo_command(
+    users: Annotated[int, typer.Option(help="How many users the fleet has.")] = 100_000,
+    seconds: Annotated[
+        float | None, typer.Option(help="End after so long; otherwise at Ctrl-C.", min=0)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Repeats the fleet and its outbreaks; never the noise.", min=0),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where the page listens.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port of the page; 0: any that is free.", min=0, max=65_535)
+    ] = 8080,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep decisions and budgets in this directory: the next demo goes on with them."
+        ),
+    ] = None,
+) -> None:
+    """Watch a simulated fleet with outbreaks, through the real engine, here and on a page."""
+    from streamer.commands.output import console
+    from streamer.config import LogSettings
+    from streamer.operations.logs import configure
+    from streamer.service.demo import Demo
+
+    configure(LogSettings(level="warning"), auto="text")
+    demo = Demo(users, secrets.randbits(32) if seed is None else seed, journal)
+    asyncio.run(_run(demo, host, port, seconds))
+    for line in _summary(demo):
+        console.print(line, markup=False, emoji=False, soft_wrap=line.startswith(_COMMAND))
+
+
+def _program() -> str:
+    """How to call this program here: in a virtual environment it may be on no path."""
+    called = Path(sys.argv[0])
+    if called.name != "streamer" or shutil.which("streamer"):
+        return "streamer"
+    return shlex.quote(os.path.relpath(called))
+
+
+async def _run(demo: Demo, host: str, port: int, seconds: float | None) -> None:
+    from contextlib import AsyncExitStack
+
+    from streamer.commands.display import displayed, ended_by_signals
+    from streamer.commands.output import console
+    from streamer.web.public import public_app
+    from streamer.web.server import HttpServer
+
+    server = HttpServer(public_app(demo.board, demo.truth), "http", host, port)
+    async with AsyncExitStack() as at_end:
+        await _start(server)
+        at_end.push_async_callback(server.stop)
+        at_end.callback(demo.board.end)
+        at_end.enter_context(ended_by_signals(demo.stop))
+        if seconds is not None:
+            at_end.callback(asyncio.get_running_loop().call_later(seconds, demo.stop).cancel)
+        scene = _scene(demo, server.url)
+        at_end.enter_context(displayed(scene, console, demo.stop))
+        listening = asyncio.create_task(_listen(demo, scene))
+        listening.add_done_callback(lambda _: demo.stop())
+        await demo.run()
+        demo.board.end()
+        await listening
+
+
+async def _start(server: HttpServer) -> None:
+    """What the server says of its settings is about our options."""
+    try:
+        await server.start()
+    except SettingError as error:
+        sentence = str(error).removeprefix("http.")
+        hint = " with --port, or 0 for any that is free" if error.setting == "http.port" else ""
+        raise OutputError(f"{sentence}{hint}") from None
+
+
+def _scene(demo: Demo, url: str) -> Scene:
+    from streamer.commands.scene import GroundTruth, Scene
+    from streamer.service.demo_fleet import OUTBREAKS
+
+    def truth() -> GroundTruth:
+        return GroundTruth(
+            answer=demo.truth.beside(demo.board),
+            outbreaks=frozenset(OUTBREAKS),
+            running=demo.outbreaks,
+            exhausted=demo.summary.exhausted / demo.users,
+            left_out=demo.left_out,
+        )
+
+    return Scene(
+        title="streamer demo",
+        subject=f"{demo.users:,} simulated users, steps of 1 second",
+        place=f"The page is at {url}. Ctrl-C ends the demo.",
+        truth=truth,
+    )
+
+
+async def _listen(demo: Demo, scene: Scene) -> None:
+    """Follow the board as a reader of the page does, from what the journal knows on."""
+    from streamer.commands.scene import PAST
+    from streamer.web.client import events_of, tell
+    from streamer.web.feed import Feed
+
+    board = demo.board
+    await board.news()
+    since = None
+    if board.through is not None and board.oldest is not None:
+        since = max(board.oldest - 1, board.through - PAST)
+    async for event in events_of(Feed(board).read(since)):
+        tell(scene, event)
+
+
+def _summary(demo: Demo) -> Iterator[str]:
+    summary, promise, program = demo.summary, demo.board.promise, _program()
+    yield (
+        f"{summary.steps:,} steps, {summary.records:,} records of {demo.users:,} simulated users: "
+        f"{summary.hitters:,} reports."
+    )
+    if promise is not None:
+        share = summary.exhausted / demo.users
+        yield (
+            f"{share:.1%} of the users have used up their {promise.contributions} reports of this "
+            "budget period."
+        )
+        yield promise.sentence
+    if demo.left_out:
+        yield (
+            f"{demo.left_out:,} steps were left out: this machine slept, or is too slow for this "
+            "many users (see --users)."
+        )
+    if demo.journal is not None:
+        yield "The journal is kept. Go on with it:"
+        yield f"{_COMMAND}{program} demo --journal {shlex.quote(str(demo.journal))}"
+    yield ""
+    yield "Go on with Kafka, here one at localhost:9092, each in a terminal of its own:"
+    yield f"{_COMMAND}openssl rand -hex 32 > key"
+    yield f"{_COMMAND}{program} run --create-topics --step-seconds 1 --key-file key"
+    yield f"{_COMMAND}{program} simulate --output kafka --paced --users 100000 --step-seconds 1"
+    yield f"{_COMMAND}{program} watch kafka"

@@ -1,0 +1,76 @@
+"""Bars and sparklines of letters, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from streamer.web.answers import ClosedStep
+
+_EIGHTHS = "▏▎▍▌▋▊▉█"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_BELOW, _ABOVE, _QUIET = "blue", "bright_blue", "dim"
+
+
+def bar(value: int, mark: int, most: int, width: int) -> Text:
+    """As long as the value is of `most`, which takes all of the width; darker up to a mark."""
+    eighths = max(1, round(8 * width * min(1, value / max(1, most))))
+    full, part = divmod(eighths, 8)
+    text = Text("█" * full + (_EIGHTHS[part - 1] if part else ""), _ABOVE)
+    text.stylize(_BELOW, 0, round(width * min(1, mark / max(1, most))))
+    text.pad_right(width - len(text))
+    return text
+
+
+def sparkline(values: Sequence[int | None], most: int) -> Text:
+    """One letter for each value, of height 0 to `most`; a dot where there is none."""
+    line = Text()
+    for value in values:
+        if value is None:
+            line.append("·", _QUIET)
+        else:
+            height = int(len(_HEIGHTS) * value / (most + 1))
+            line.append(_HEIGHTS[max(0, min(height, len(_HEIGHTS) - 1))], _ABOVE)
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """When which items were reported: one row for each, one column for some steps each."""
+
+    start: str
+    """The first moment of what is shown, RFC 3339."""
+    rows: dict[str, list[int | None]]
+    """The last column is the present. Those that were reported last come first."""
+    most: int
+
+    @classmethod
+    def of(cls, steps: Iterable[ClosedStep], columns: int, refresh: int) -> History | None:
+        """Of the last steps, as many as fit. A reported item rests for `refresh` steps: so
+        many make a column, and it holds what was reported in any of them."""
+        known = list(steps)
+        if not known:
+            return None
+        last = known[-1].step
+        shown = [step for step in known if last - step.step < columns * refresh]
+        first = shown[0].step if shown[0].first is None else shown[0].first
+        used = min(columns, (last - first) // refresh + 1)
+        rows: dict[str, list[int | None]] = {}
+        for step in shown:
+            place = -1 - (last - step.step) // refresh
+            for result in step.results:
+                # Taken out and put back: the order is by the last report.
+                row = rows.pop(result.item, None) or [None] * used
+                row[place] = max(result.estimate, row[place] or 0)
+                rows[result.item] = row
+        most = max((value or 0 for row in rows.values() for value in row), default=0)
+        return cls(shown[0].start, dict(reversed(rows.items())), most)
+
+    def first(self, items: Iterable[str], number: int) -> Iterator[tuple[str, list[int | None]]]:
+        """So many rows: those of these items, then the others."""
+        wanted = [item for item in items if item in self.rows]
+        order = dict.fromkeys([*wanted, *self.rows])
+        for item in list(order)[:number]:
+            yield item, self.rows[item]

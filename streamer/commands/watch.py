@@ -1,0 +1,130 @@
+"""`streamer watch`: what many users hold now, in a terminal, from a live page or from Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamer.errors import InputError
+
+if TYPE_CHECKING:
+    from streamer.broker.connection import Connection
+    from streamer.commands.scene import Scene
+    from streamer.config import Settings
+    from streamer.stream.publication import Publication
+    from streamer.stream.records import ResultRecord
+    from streamer.web.answers import Published
+
+KAFKA = "kafka"
+
+
+def watch_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|kafka",
+            help="A live page such as http://127.0.0.1:8080, or kafka: the topics of the settings.",
+        ),
+    ],
+    config: Annotated[
+        Path | None, typer.Option(help="A YAML file with settings, for kafka.")
+    ] = None,
+) -> None:
+    """Show what is published as it happens, here; reconnects by itself. Ctrl-C ends it."""
+    from streamer.config import LogSettings
+    from streamer.operations.logs import configure
+
+    configure(LogSettings(level="error"), auto="text")
+    if source == KAFKA:
+        from streamer.config import load
+
+        asyncio.run(_watch_kafka(load({}, config)))
+    elif config is not None:
+        raise InputError(f"--config is for kafka: leave it out, or watch kafka instead of {source}")
+    else:
+        asyncio.run(_watch_page(source))
+
+
+async def _watch_page(text: str) -> None:
+    from streamer.commands.scene import PAST, Scene
+    from streamer.web.client import Follower
+    from streamer.web.request import Address
+
+    address = Address.parse(text)
+    scene = Scene("streamer watch", address.url, "Ctrl-C ends watching.")
+    await _until_signalled(scene, Follower(address, PAST, scene).run())
+
+
+async def _watch_kafka(settings: Settings) -> None:
+    from streamer.commands.scene import Scene
+    from streamer.service.kafka_startup import connection_of
+
+    kafka = settings.kafka
+    connection = connection_of(kafka)
+    if not await connection.check():
+        raise InputError(f"no broker answers at {kafka.bootstrap_servers}")
+    subject = f"{kafka.hitters_topic} at {kafka.bootstrap_servers}"
+    scene = Scene("streamer watch", subject, "Ctrl-C ends watching.")
+    await _until_signalled(scene, _follow_topics(connection, settings, scene))
+
+
+async def _follow_topics(connection: Connection, settings: Settings, scene: Scene) -> None:
+    from streamer.commands.scene import PAST
+    from streamer.transport.kafka_results import KafkaResults
+
+    topics = {
+        "kafka.hitters_topic": settings.kafka.hitters_topic,
+        "kafka.steps_topic": settings.kafka.steps_topic,
+    }
+    # How long a reported item rests is not in the topics; the service's settings know it.
+    scene.resting = settings.privacy.refresh_steps
+    told = _Told(scene.resting)
+    async for publication in KafkaResults(connection, topics, PAST, scene.state).publications():
+        scene.published(told.of(publication))
+
+
+class _Told:
+    """Makes of the records of topics what a live page says."""
+
+    def __init__(self, refresh: int) -> None:
+        from streamer.web.current import CurrentHitters
+
+        self._refresh = refresh
+        self._hitters = CurrentHitters()
+
+    def of(self, publication: Publication) -> Published:
+        from msgspec import structs
+
+        from streamer.web.answers import ClosedStep, Current, Published, Result
+
+        results: defaultdict[int, list[ResultRecord]] = defaultdict(list)
+        for each in publication.results:
+            results[each.step].append(each)
+        steps = []
+        for record in publication.steps:
+            mine = results[record.step]
+            self._hitters.note(mine, self._refresh)
+            shown = tuple(Result(r.item, r.estimate, r.margin, r.threshold) for r in mine)
+            steps.append(ClosedStep(**structs.asdict(record), results=shown))
+        last = publication.steps[-1]
+        now = self._hitters.at(last.step, self._refresh)
+        return Published(tuple(steps), Current(last.step, last.start, last.end, now))
+
+
+async def _until_signalled(scene: Scene, following: Coroutine[Any, Any, None]) -> None:
+    from streamer.commands.display import displayed, ended_by_signals
+    from streamer.commands.output import console
+
+    task = asyncio.create_task(following)
+    with (
+        ended_by_signals(task.cancel),
+        displayed(scene, console, task.cancel),
+        contextlib.suppress(asyncio.CancelledError),
+    ):
+        await task

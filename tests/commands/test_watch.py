@@ -1,0 +1,114 @@
+"""`streamer watch` of a live page, as a user runs it; of Kafka, see tests/kafka."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tests.commands.processes import ALTERNATE, NORMAL, Process
+from tests.web.making import new_stream, serving
+
+HOSTILE = "crash\x1b[2J\n[red]\u202e"
+SHOWN = "crash\\x1b[2J\\n[red]\\u202e"
+
+
+async def reading(process, pattern):
+    """In a thread: the server runs in the loop of the test."""
+    return await asyncio.to_thread(process.until, pattern)
+
+
+async def ended(process):
+    return await asyncio.to_thread(process.ended)
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+async def test_plain_lines_in_a_pipe_from_the_past_on_and_a_clean_end(which):
+    stream = new_stream()
+    stream.step(crash=50)
+    async with serving(stream.board) as server:
+        with Process("watch", server.url) as watch:
+            await reading(watch, r"00:00:02 UTC +50 ± \d+ +crash\n")
+            await reading(watch, "guarantee: ε = 10, δ = 0.01 ")
+            stream.report({HOSTILE: 4_321})
+            found = await reading(watch, r"00:00:03 UTC +4,321 ± \d+ +(.*)\n")
+            assert found[1] == SHOWN
+            watch.signal(which)
+            assert await ended(watch) == (0, "")
+            assert watch.written.startswith(f"streamer watch: {server.url}\n")
+            assert watch.written.replace("\n", "").isprintable()
+
+
+async def test_a_live_view_at_a_terminal():
+    stream = new_stream()
+    async with serving(stream.board) as server:
+        with Process("watch", server.url, terminal=(80, 24)) as watch:
+            await reading(watch, "waiting for the first step to close")
+            stream.report({HOSTILE: 4_321})
+            await reading(watch, r"4,321 ± \d+ +● █+ +" + r"crash\\x1b\[2J\\n\[red\]\\u202e")
+            watch.press_ctrl_c()
+            assert await ended(watch) == (0, "")
+            view, _, after = watch.written.partition(NORMAL)
+            assert ALTERNATE in view
+            assert ALTERNATE not in after
+            assert "truth" not in watch.text.lower()
+
+
+def test_at_a_terminal_too_a_mistake_is_one_sentence_below_what_was_there():
+    with Process("watch", "http://127.0.0.1:1", terminal=(80, 24)) as watch:
+        code, complaint = watch.ended()
+    assert code == 2
+    assert complaint.splitlines() == [
+        "streamer: http://127.0.0.1:1 cannot be watched: nothing answers there; is it running?"
+    ]
+    assert watch.written.count(ALTERNATE) == watch.written.count(NORMAL)
+
+
+async def test_it_waits_for_a_server_that_goes_away_and_goes_on():
+    stream = new_stream()
+    stream.step(crash=50)
+    async with serving(stream.board) as server:
+        with Process("watch", f"127.0.0.1:{server.port}") as watch:
+            await reading(watch, "50 ± ")
+            stream.board.end()
+            await server.stop()
+            await reading(watch, "waiting: ")
+            stream.board.ended = False
+            stream.step(crash=51)
+            async with serving(stream.board, port=server.port):
+                await reading(watch, "51 ± ")
+
+
+async def test_it_ends_when_nobody_reads_any_more():
+    stream = new_stream()
+    stream.step(crash=50)
+    async with serving(stream.board) as server:
+        with Process("watch", server.url) as watch:
+            await reading(watch, "50 ± ")
+            watch.stop_reading()
+            stream.step(crash=51)
+            assert await ended(watch) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be watched", "is it running?"]),
+        (["http://nowhere.invalid"], ["nowhere.invalid", "no host of that name"]),
+        (["ftp://host"], ["'ftp://host' is no address"]),
+        ([], ["URL|kafka"]),
+        (["http://127.0.0.1:1", "--config", "x.yaml"], ["--config is for kafka"]),
+        (["kafka", "--config", "no.yaml"], ["config is no.yaml"]),
+    ],
+)
+def test_mistakes_are_one_sentence(run, arguments, words):
+    result = run("watch", *arguments)
+    assert (result.code, result.out) == (2, "")
+    [sentence] = result.err.splitlines()
+    assert all(word in sentence for word in words), sentence
+
+
+def test_no_broker_is_one_sentence(run, monkeypatch):
+    monkeypatch.setenv("STREAMER_KAFKA__BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    result = run("watch", "kafka")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "streamer: no broker answers at 127.0.0.1:1\n"

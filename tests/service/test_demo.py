@@ -1,0 +1,237 @@
+"""The run behind the demo: a made-up fleet, and everything after it real."""
+
+import asyncio
+import itertools
+import json
+import tempfile
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+
+from streamer.errors import SettingError
+from streamer.journal.directory import DATABASE
+from streamer.journal.sqlite import peek
+from streamer.service import demo_fleet
+from streamer.service.demo import PRIVACY, STREAM, Demo
+from streamer.service.demo_fleet import FLOOR, OUTBREAKS, sent_by
+from streamer.service.startup import terms_of, timing_of
+from tests.transport.recount import recount
+
+pytestmark = pytest.mark.slow
+USERS = 50_000
+TIMING = timing_of(STREAM)
+PLAN = terms_of(PRIVACY).plan()
+START = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+FIRST = TIMING.step_at(START) + 1
+DEADLINE = 30
+
+
+class TestTheFleet:
+    def test_it_sends_the_same_again_for_the_same_seed_and_other_things_for_another(self):
+        def sent(seed):
+            steps = itertools.islice(sent_by(USERS, seed, FIRST, TIMING), 2)
+            return [(each.step, each.records, each.truth) for each in steps]
+
+        assert sent(7) == sent(7) != sent(8)
+
+    def test_its_truth_is_what_a_plain_recount_of_its_records_finds(self):
+        sent = next(sent_by(USERS, 7, FIRST, TIMING))
+        counts = {
+            item: users
+            for (step, item), users in recount(sent.records, TIMING.length_ms).items()
+            if step == FIRST
+        }
+        named = {item: users for item, users in counts.items() if users >= FLOOR}
+        assert sent.truth.users == named
+        assert sent.truth.fewer == len(counts) - len(named)
+        assert sent.truth.singles == sum(users == 1 for users in counts.values())
+        assert sent.outbreaks <= set(named)
+
+    def test_records_come_in_the_order_of_their_arrival(self):
+        sent = next(sent_by(USERS, 7, FIRST, TIMING))
+        assert len(sent.records) == len(sent.arrivals)
+        assert (np.diff(sent.arrivals) >= 0).all()
+        # Some clocks are fast, some records are late.
+        assert sent.arrivals[0] < TIMING.start(FIRST)
+        assert sent.arrivals[-1] > TIMING.end(FIRST) + TIMING.lateness_ms
+
+    def test_one_fleet_follows_the_other_without_a_gap(self, monkeypatch):
+        monkeypatch.setattr(demo_fleet, "STEPS", 45)
+        steps = list(itertools.islice(sent_by(USERS, 7, FIRST, TIMING), 50))
+        assert [each.step for each in steps] == list(range(FIRST, FIRST + 50))
+        assert steps[0].outbreaks
+        assert steps[46].outbreaks
+        assert steps[0].truth.users != steps[45].truth.users
+
+    @pytest.mark.parametrize("users", [USERS, 100_000])
+    def test_every_outbreak_is_large_enough_to_be_found_for_sure(self, users):
+        for outbreaks in ten_minutes(users):
+            assert all(one.size > PLAN.guaranteed_weight for one in outbreaks)
+            assert outbreaks[0].start == 0
+            assert {one.item for one in outbreaks} <= set(OUTBREAKS)
+
+    @pytest.mark.parametrize("users", [USERS, 100_000])
+    def test_outbreaks_use_up_little_more_than_half_of_the_reports_of_a_period(self, users):
+        """Or else the demo would fall silent before the next period."""
+        for outbreaks in ten_minutes(users):
+            charges = sum(
+                one.holders(step)
+                for one in outbreaks
+                for step in range(one.start, one.end, PRIVACY.refresh_steps)
+                if one.holders(step) >= PLAN.threshold
+            )
+            assert charges / users < 0.6 * PRIVACY.contributions
+
+    @pytest.mark.parametrize("users", [0, 49_999, 1_000_001])
+    def test_fleets_that_make_no_demo_are_refused(self, users):
+        with pytest.raises(SettingError, match=f"users is {users}: .*50,000 to 1,000,000"):
+            Demo(users, 1)
+
+
+def ten_minutes(users):
+    """The outbreaks of several fleets."""
+    for seed in range(20):
+        yield list(demo_fleet._outbreaks(users, np.random.default_rng((seed, 0))))
+
+
+class Clock:
+    """Shows what the test says."""
+
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+    def pass_step(self, step):
+        """Nothing that arrives from now on counts for this step."""
+        self.now = TIMING.end(step) + TIMING.lateness_ms
+
+
+async def until(condition):
+    async with asyncio.timeout(DEADLINE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def playing(demo):
+    running = asyncio.create_task(demo.run())
+    try:
+        await until(lambda: demo.board.promise is not None or running.done())
+        yield
+    finally:
+        demo.stop()
+        await running
+
+
+async def close(demo, steps):
+    """Let time pass, each step as soon as the one before is closed."""
+    first = FIRST if demo.board.through is None else demo.board.through + 1
+    for step in range(first, first + steps):
+        demo.clock.pass_step(step)
+        await until(lambda step=step: demo.board.through == step)
+
+
+def new_demo(**changes):
+    return Demo(USERS, 7, **{"clock": Clock()} | changes)
+
+
+async def test_the_first_outbreak_is_on_the_board_with_the_first_steps():
+    demo = new_demo()
+    async with playing(demo):
+        assert demo.board.current.step is None
+        await close(demo, 3)
+        [hitter] = demo.board.current.hitters
+        assert demo.outbreaks == {hitter.item}
+        assert hitter.item in OUTBREAKS
+    # It is the fleet's, through decoder and engine: with duplicates, late and bad records.
+    assert demo.summary.accepted > 0.15 * USERS
+    assert demo.summary.late
+    assert demo.summary.rejected.keys() >= {"not_json"}
+    assert demo.summary.duplicates
+    assert demo.summary.hitters == 1
+    assert demo.left_out == 0
+
+
+async def test_the_guarantee_on_the_board_is_the_one_that_is_kept():
+    demo = new_demo()
+    async with playing(demo):
+        await close(demo, 2)
+        promise = demo.board.promise
+        assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
+        assert (promise.contributions, promise.refresh_steps) == (30, 3)
+        assert (promise.period_steps, promise.step_seconds) == (600, 1.0)
+        assert promise.threshold == PLAN.threshold
+
+
+async def test_the_truth_beside_the_board_is_near_what_was_reported():
+    demo = new_demo()
+    async with playing(demo):
+        await close(demo, 3)
+        answer = demo.truth.beside(demo.board)
+    [hitter] = demo.board.current.hitters
+    reported = next(each for each in answer.items if each.item == hitter.item)
+    assert reported.estimate == hitter.estimate
+    # Noise beyond twenty of its scales has a probability below 1e-8; a few records are late.
+    assert abs(reported.estimate - 0.98 * reported.users) < 20 * PLAN.calibration.noise_scale
+    assert answer.withheld > 1_000
+    assert answer.singles > 1_000
+
+
+async def test_a_journal_that_is_not_named_is_gone_afterwards(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    demo = new_demo()
+    async with playing(demo):
+        await close(demo, 2)
+        [directory] = tmp_path.iterdir()
+        assert (directory / DATABASE).is_file()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_next_demo_goes_on_with_a_journal_that_is_kept(tmp_path):
+    first = new_demo(journal=tmp_path / "journal")
+    async with playing(first):
+        await close(first, 3)
+    _, restored = peek(tmp_path / "journal" / DATABASE)
+    assert restored.state.closed == first.board.through
+    assert restored.state.period.terms == terms_of(PRIVACY)
+    second = new_demo(journal=tmp_path / "journal", clock=first.clock)
+    second.clock.now += 60_000
+    async with playing(second):
+        # The past is there before anything new is, and nobody's charges are forgotten.
+        assert second.board.oldest == first.board.oldest
+        assert second.summary.charged == first.summary.charged > 2_000
+        await until(lambda: second.board.through > first.board.through)
+        await close(second, 5)
+        steps = [json.loads(kept.json) for kept in second.board.after(0, 100)]
+    reported = [step["step"] for step in steps if step["hitters"]]
+    assert reported[0] <= first.board.through
+    assert reported[-1] > first.board.through + 59
+
+
+async def test_a_machine_that_slept_goes_on_with_the_present():
+    demo = new_demo()
+    async with playing(demo):
+        await close(demo, 2)
+        before = demo.board.through
+        demo.clock.now += 3_600_000
+        await until(lambda: demo.board.through > before + 3_500)
+        assert 3_500 < demo.left_out < 3_601
+        await close(demo, 5)
+        assert demo.board.current.hitters[0].step > before + 3_500
+
+
+async def test_what_fails_in_the_fleet_ends_the_demo(monkeypatch):
+    def broken(*_):
+        raise ArithmeticError("broken")
+        yield
+
+    monkeypatch.setattr("streamer.service.demo.sent_by", broken)
+    demo = new_demo()
+    running = asyncio.create_task(demo.run())
+    await until(lambda: demo.board.promise is not None)
+    demo.clock.now += 60_000
+    with pytest.raises(ArithmeticError):
+        await asyncio.wait_for(running, DEADLINE)
