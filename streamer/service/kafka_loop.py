@@ -37,6 +37,7 @@ _LONGEST_PAYLOAD = 1 << 19  # in base64 it still is below what brokers take by d
 _WATCHDOG_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
 _PARTITIONS_SECONDS = 10.0
+_ASK_SECONDS = 0.1
 
 
 class KafkaLoop:
@@ -67,7 +68,7 @@ class KafkaLoop:
         self._frontier = frontier
         self._ahead_ms = round(settings.stream.ahead_seconds * 1000)
         self._skew_ms = 0
-        self._committed = self._looked = time.monotonic()
+        self._committed = self._looked = self._asked = time.monotonic()
         self._stuck_since: float | None = None
         self._listed: int | None = None
         """The last step that was over by the clock when partitions were asked for."""
@@ -122,9 +123,10 @@ class KafkaLoop:
         batches = await self._source.poll(min(_POLL_MS, self._frontier.until_next(now)))
         for batch in batches:
             self._receive(batch)
+            await asyncio.sleep(0)  # others want to use the loop, and the consumer to read ahead
         if self._sink.full:
             await self._sink.flush_rejected()
-        await self._look_for_drained()
+        await self._look_for_drained(reading=bool(batches))
         await self._close()
         self._hold_back()
         await self._now_and_then()
@@ -159,12 +161,18 @@ class KafkaLoop:
                 )
             )
 
-    async def _look_for_drained(self) -> None:
-        """Ask for the ends of the partitions once a step is over by the clock."""
+    async def _look_for_drained(self, reading: bool) -> None:
+        """Ask for the ends of the partitions once a step is over by the clock.
+
+        While there is a backlog to be read, that is always so: then only now and then.
+        """
         now = self._clock()
         closable = self._frontier.closable()
         if closable is not None and closable >= self._frontier.due(now):
             return
+        if reading and time.monotonic() - self._asked < _ASK_SECONDS:
+            return
+        self._asked = time.monotonic()
         ends = await self._source.ends()
         positions = await self._source.positions()
         behind = False

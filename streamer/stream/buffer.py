@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from streamer.monitors.counters import Users
 from streamer.monitors.heavy_hitters import Items
 
-_FIRST_CAPACITY = 64
+_FIRST_ROOM, _LARGEST_ROOM = 64, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +26,22 @@ class StepContents:
     numbers: dict[str, int]
 
 
+class _Block:
+    """Room for some events. A full buffer gets another block: none is ever copied to grow."""
+
+    def __init__(self, room: int) -> None:
+        self.users: Users = np.empty(room, dtype=np.uint64)
+        self.items: NDArray[np.uint32] = np.empty(room, dtype=np.uint32)
+        self.times: NDArray[np.int64] = np.empty(room, dtype=np.int64)
+
+
 class StepBuffer:
     """Collects events in any order; what comes out depends on the events alone."""
 
     def __init__(self) -> None:
-        self._users: Users = np.empty(_FIRST_CAPACITY, dtype=np.uint64)
-        self._items: NDArray[np.uint32] = np.empty(_FIRST_CAPACITY, dtype=np.uint32)
-        self._times: NDArray[np.int64] = np.empty(_FIRST_CAPACITY, dtype=np.int64)
+        self._blocks = [_Block(_FIRST_ROOM)]
+        self._room = _FIRST_ROOM
+        """Events that the last block still has room for."""
         self._size = 0
         self._numbers: dict[str, int] = {}
 
@@ -42,25 +50,47 @@ class StepBuffer:
 
     def add(self, users: Users, names: Sequence[str], times: NDArray[np.int64]) -> None:
         """Events by user, item and event time."""
-        start, end = self._size, self._size + len(users)
-        if end > len(self._users):
-            self._grow(end)
         numbers = self._numbers
-        self._users[start:end] = users
-        self._items[start:end] = [numbers.setdefault(name, len(numbers)) for name in names]
-        self._times[start:end] = times
-        self._size = end
+        items = np.array(
+            [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.uint32
+        )
+        start = 0
+        while start < len(users):
+            if not self._room:
+                self._room = min(self._size, _LARGEST_ROOM)
+                self._blocks.append(_Block(self._room))
+            block, number = self._blocks[-1], min(self._room, len(users) - start)
+            place = len(block.users) - self._room
+            there, here = slice(place, place + number), slice(start, start + number)
+            block.users[there] = users[here]
+            block.items[there] = items[here]
+            block.times[there] = times[here]
+            self._room -= number
+            self._size += number
+            start += number
 
     def contents(self) -> StepContents:
         """One item a user: that of the latest event time, the greater text among equals."""
-        users = self._users[: self._size]
+        users, items = self._users, self._items
         order = np.argsort(users)
-        users = users[order]
-        repeated = users[1:] == users[:-1]
+        ordered = users[order]
+        repeated = ordered[1:] == ordered[:-1]
         if repeated.any():
             order = self._last_of_each(order, repeated)
-            users = self._users[order]
-        return StepContents(users, self._items[order].astype(np.int64), self._numbers)
+            ordered = users[order]
+        return StepContents(ordered, items[order].astype(np.int64), self._numbers)
+
+    @property
+    def _users(self) -> Users:
+        return np.concatenate([block.users for block in self._blocks])[: self._size]
+
+    @property
+    def _items(self) -> NDArray[np.uint32]:
+        return np.concatenate([block.items for block in self._blocks])[: self._size]
+
+    @property
+    def _times(self) -> NDArray[np.int64]:
+        return np.concatenate([block.times for block in self._blocks])[: self._size]
 
     def _last_of_each(
         self, order: NDArray[np.int64], repeated: NDArray[np.bool_]
@@ -89,18 +119,3 @@ class StepBuffer:
         ranks = np.empty(len(distinct), dtype=np.int64)
         ranks[by_text] = np.arange(len(distinct))
         return ranks[inverse]
-
-    def _grow(self, size: int) -> None:
-        capacity = max(size, len(self._users) * 3 // 2)
-        self._users = _larger(self._users, self._size, capacity)
-        self._items = _larger(self._items, self._size, capacity)
-        self._times = _larger(self._times, self._size, capacity)
-
-
-Number = TypeVar("Number", bound=np.generic)
-
-
-def _larger(column: NDArray[Number], size: int, capacity: int) -> NDArray[Number]:
-    grown = np.empty(capacity, dtype=column.dtype)
-    grown[:size] = column[:size]
-    return grown
