@@ -1,25 +1,27 @@
-"""How long a step of a million users and 100,000 items takes: count, decide, charge.
+"""A step of a million users and 100,000 items with the library's monitor.
 
-    python benchmarks/monitor.py
+    python -m benchmarks.monitor [--steps 3]
 
 Compared with `np.argsort` of the same users' numbers in the same run.
 """
 
 import numpy as np
-from stopwatch import Stopwatch
 
+from benchmarks.stopwatch import Stopwatch
+from benchmarks.table import Row, command_line
 from streamer import Guarantee, HeavyHitterMonitor, Workload, plan
 
-USERS, ITEMS, STEPS = 1_000_000, 100_000, 15
+USERS, ITEMS = 1_000_000, 100_000
 HEAVY_ITEMS, HEAVY_SHARE = 20, 0.05
+PARTS = ("count", "decide", "charge")
 
 
-def main() -> None:
+def measure(steps: int = 15) -> list[Row]:
     generator = np.random.default_rng(1)
     guarantee = Guarantee(epsilon=1, delta=1e-6, contributions=10)
     monitor = HeavyHitterMonitor(plan(guarantee, Workload(1440, ITEMS, 0.05)))
     watch = Stopwatch()
-    for step in range(STEPS):
+    for step in range(steps):
         shuffled = generator.integers(0, 2**63, USERS).astype(np.uint64)
         with watch.measure("argsort"):
             np.argsort(shuffled)
@@ -33,11 +35,11 @@ def main() -> None:
             decision = monitor.decide(tally)
         with watch.measure("charge"):
             monitor.charge(decision, users, items)
-    for part in watch.seconds:
-        print(f"{part:8} {1000 * watch.median(part):8.2f} ms")
-    total = sum(watch.median(part) for part in ("count", "decide", "charge"))
-    print(f"count, decide and charge take {total / watch.median('argsort'):.2f} of the argsort")
+    ratio = sum(watch.median(part) for part in PARTS) / watch.median("argsort")
+    parts = ", ".join(f"{part} {1000 * watch.median(part):.1f} ms" for part in PARTS)
+    detail = f"{parts}; users in order, {steps} steps"
+    return [Row("the library's monitor, of an argsort", ratio, "times", None, detail)]
 
 
 if __name__ == "__main__":
-    main()
+    command_line(measure)
