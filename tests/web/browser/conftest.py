@@ -33,10 +33,12 @@ def chromium():
 
 
 def pytest_collection_modifyitems(items):
-    if chromium() is None and os.environ.get("CI") != "true":
-        skipped = pytest.mark.skip(f"NO BROWSER, ITS TESTS ARE SKIPPED: {MISSING}")
-        for item in items:
-            if Path(__file__).parent in item.path.parents:
+    skipped = pytest.mark.skip(f"NO BROWSER, ITS TESTS ARE SKIPPED: {MISSING}")
+    missing = chromium() is None and os.environ.get("CI") != "true"
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if missing:
                 item.add_marker(skipped)
 
 
