@@ -29,8 +29,7 @@ class SettingError(StreamerError):
     exit_code = 2
 
     def __init__(self, setting: str, value: object, allowed: str) -> None:
-        told = "not given" if value is None else value
-        super().__init__(f"{setting} is {told}: {allowed}")
+        super().__init__(f"{setting} is {value}: {allowed}")
         self.setting = setting
 
 

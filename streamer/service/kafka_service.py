@@ -94,7 +94,7 @@ class KafkaService:
         if settings.privacy.key is None and settings.privacy.key_file is None:
             raise SettingError(
                 "privacy.key_file",
-                None,
+                "not given",
                 "the Kafka service needs a key that outlives it: make one "
                 "with 'openssl rand -hex 32' and name its file, or give privacy.key",
             )

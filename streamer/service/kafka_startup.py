@@ -29,10 +29,12 @@ def connection_of(settings: KafkaSettings) -> Connection:
     password = _password(settings) if sasl and mechanism != "OAUTHBEARER" else None
     if sasl and mechanism == "OAUTHBEARER":
         if settings.sasl_token_file is None:
-            raise SettingError("kafka.sasl_token_file", None, "it must name a file with a token")
+            raise SettingError(
+                "kafka.sasl_token_file", "not given", "it must name a file with a token"
+            )
         _read("kafka.sasl_token_file", settings.sasl_token_file)
     elif sasl and not settings.sasl_username:
-        raise SettingError("kafka.sasl_username", None, f"{mechanism} needs one")
+        raise SettingError("kafka.sasl_username", "not given", f"{mechanism} needs one")
     return Connection(
         servers=_servers(settings.bootstrap_servers),
         security_protocol=settings.security_protocol,
@@ -131,7 +133,9 @@ def _password(settings: KafkaSettings) -> str:
             )
         return _read("kafka.sasl_password_file", settings.sasl_password_file)
     if settings.sasl_password is None:
-        raise SettingError("kafka.sasl_password", None, f"{settings.sasl_mechanism} needs one")
+        raise SettingError(
+            "kafka.sasl_password", "not given", f"{settings.sasl_mechanism} needs one"
+        )
     return settings.sasl_password.get_secret_value()
 
 

@@ -95,21 +95,28 @@ class StepBuffer:
     def _last_of_each(
         self, order: NDArray[np.int64], repeated: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """From events ordered by user, keep the one that counts of each user."""
-        firsts = np.flatnonzero(np.append(True, ~repeated))
-        group = np.cumsum(np.append(0, ~repeated))
-        times = self._times[order]
-        latest = np.maximum.reduceat(times, firsts)
-        rivals, group = order[times == latest[group]], group[times == latest[group]]
+        """From events ordered by user, keep the one that counts of each user.
+
+        Most users have one: all but the last line is about the events of the others.
+        """
+        first = np.append(True, ~repeated)
+        several = np.flatnonzero(~first | np.append(repeated, False))
+        events, first = order[several], first[several]
+        times = self._times[events]
+        group = np.cumsum(first) - 1
+        latest = times == np.maximum.reduceat(times, np.flatnonzero(first))[group]
+        rivals, group = several[latest], group[latest]
         tied = group[1:] == group[:-1]
         if tied.any():
             # Only among events of one user and one moment the items' texts decide.
             shared = np.append(tied, False) | np.append(False, tied)
             ranks = np.zeros(len(rivals), dtype=np.int64)
-            ranks[shared] = self._ranks(self._items[rivals[shared]])
-            by_rank = np.lexsort((ranks, group))
-            rivals = rivals[by_rank]
-        return np.asarray(rivals[np.append(~tied, True)])
+            ranks[shared] = self._ranks(self._items[order[rivals[shared]]])
+            rivals = rivals[np.lexsort((ranks, group))]
+        keep = np.ones(len(order), dtype=np.bool_)
+        keep[several] = False
+        keep[rivals[np.append(~tied, True)]] = True
+        return order[keep]
 
     def _ranks(self, items: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The order of these items by their text: numbers depend on who came first."""
