@@ -60,7 +60,7 @@ async def run_once(
     """The service over the whole topic, from an empty journal on."""
     async with service(deployment.environment() | STREAM) as running:
         reads = await running.says("reading")
-        done = await running.says(f"step {workload.steps - 1} closed")
+        done = await running.says(f"step {workload.last_step} closed")
         peak = running.memory("VmHWM")
         await running.finish()
     hitters = await published(deployment.bootstrap, deployment.topic("hitters"))

@@ -36,20 +36,25 @@ class Workload:
     per_step: int = 100_000
     heavy_items: int = 5
     heavy_share: float = 0.1
-    seed: int = 1
+    first_step: int = 0
 
     @property
     def steps(self) -> int:
         return -(-self.events // self.per_step)
 
+    @property
+    def last_step(self) -> int:
+        return self.first_step + self.steps - 1
+
     @cached_property
     def columns(self) -> Columns:
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(1)
         users = generator.integers(0, self.users, self.events)
         items = generator.integers(0, self.items, self.events)
         heavy = generator.random(self.events) < self.heavy_share
         items[heavy] = generator.integers(0, self.heavy_items, int(heavy.sum()))
-        times = START + np.arange(self.events) * STEP_MS // self.per_step
+        times = np.arange(self.events) * STEP_MS // self.per_step
+        times += START + self.first_step * STEP_MS
         return Columns(users, items, times)
 
     def truth(self) -> dict[tuple[int, str], int]:

@@ -1,0 +1,52 @@
+"""A deployment with a past: users who were charged, in its state topic."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.bare_engine import TERMS
+from benchmarks.kafka import KEY, Deployment, make_topic
+from benchmarks.workload import START, STEP_MS
+from streamer.broker.connection import Connection
+from streamer.broker.transactions import Transactions
+from streamer.journal.base import Life
+from streamer.journal.kafka import KafkaJournal
+from streamer.monitors.counters import Counters, Users
+from streamer.stream.periods import Period
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry
+
+
+async def write_past(
+    deployment: Deployment,
+    users: Users,
+    shares: Sequence[float],
+    contributions: int = TERMS.contributions,
+) -> None:
+    """Steps from 0 on, in each of which this share of the users that still count is charged,
+    and a snapshot at the end. Users are pseudonyms in rising order."""
+    topic, connection = deployment.topic("state"), Connection((deployment.bootstrap,))
+    await make_topic(deployment.bootstrap, topic, 1, cleanup_policy="compact")
+    transactions = Transactions(connection, deployment.name, topic)
+    await transactions.start()
+    fingerprint = Pseudonyms(bytes.fromhex(KEY)).fingerprint
+    journal = KafkaJournal(
+        connection,
+        transactions,
+        topic,
+        Life(STEP_MS, START),
+        deployment.events_topic,
+        fingerprint,
+    )
+    await journal.restore()
+    await journal.note_published(Published(len(shares) - 1))
+    generator, counters = np.random.default_rng(1), Counters(contributions)
+    period = Period.containing(0, replace(TERMS, contributions=contributions))
+    for step, share in enumerate(shares):
+        charged = users[counters.active(users) & (generator.random(len(users)) < share)]
+        counters.charge(charged)
+        await journal.append(Entry(Decided(step, step, period, (), charged)))
+    await journal.snapshot(*counters.snapshot())
+    await transactions.stop()
