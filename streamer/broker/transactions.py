@@ -26,6 +26,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
+from aiokafka.producer import sender
 
 from streamer.broker.connection import Connection
 from streamer.broker.ending import end_client
@@ -36,6 +37,10 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _POLL_MS, _IDLE_POLLS = 500, 40
 _SLOW_SECONDS = 5.0
+
+# How long to wait when the broker has not finished the transaction before: 20 ms otherwise,
+# which is most of the time that a small transaction takes.
+sender.BACKOFF_OVERRIDE = 0.002
 
 
 @dataclass(frozen=True, slots=True)

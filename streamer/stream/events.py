@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import compress
+from operator import attrgetter
 from types import NoneType
 from typing import Annotated
 
@@ -25,6 +26,8 @@ from streamer.stream.timing import LATEST_MOMENT, StepTiming, parse_rfc3339
 
 # Longer texts than this only say fractions of a millisecond; they are not worth keeping.
 _LONGEST_TIME = 40
+_USER, _ITEM = attrgetter("user"), attrgetter("item")
+_TIME, _STEP = attrgetter("time"), attrgetter("step")
 
 
 class Event(msgspec.Struct, gc=False):
@@ -109,64 +112,66 @@ class EventDecoder:
         Records of a file never arrived: there an event must carry its time.
         """
         reasons: dict[int, Reason] = {}
-        decoded = self._events(records, reasons)
-        places = [place for place, event in enumerate(decoded) if event is not None]
-        events = [event for event in decoded if event is not None]
-        self._check_sizes(events, places, reasons)
+        events, places = self._events(records, reasons)
         moments = None if arrivals is None else arrivals[places]
+        users, items = list(map(_USER, events)), list(map(_ITEM, events))
+        if not self._surely_fit(users, items):
+            self._check_sizes(events, places, reasons)
         times = self._times(events, places, moments, reasons)
         if reasons:
-            good = [place not in reasons for place in places]
-            places, events = list(compress(places, good)), list(compress(events, good))
-            times = times[good]
-        return Decoded(
-            np.array(places, dtype=np.int64),
-            [event.user for event in events],
-            [event.item for event in events],
-            times,
-            [Rejection(place, reasons[place]) for place in sorted(reasons)],
-        )
+            good = [place not in reasons for place in places.tolist()]
+            users, items = list(compress(users, good)), list(compress(items, good))
+            places, times = places[good], times[good]
+        rejections = [Rejection(place, reasons[place]) for place in sorted(reasons)]
+        return Decoded(places, users, items, times, rejections)
 
     def _events(
         self, records: Sequence[bytes | None], reasons: dict[int, Reason]
-    ) -> list[Event | None]:
-        """Each record by itself: what one of them holds must never change another's fate."""
-        sizes = [len(record) if record else 0 for record in records]
-        largest = self._limits.record_bytes
-        if records and (max(sizes) > largest or not min(sizes)):
-            for place, size in enumerate(sizes):
-                if size == 0 or size > largest:
-                    reasons[place] = Reason.TOO_LARGE if size else Reason.EMPTY
-            records = [None if place in reasons else one for place, one in enumerate(records)]
-        events: list[Event | None] = []
-        note, decode = events.append, self._json.decode
-        for record in records:
-            try:
-                note(decode(record))  # type: ignore[arg-type]
-            except msgspec.ValidationError as error:
-                reasons.setdefault(len(events), _explain(str(error)))
-                note(None)
-            except (ValueError, TypeError, RecursionError):
-                reasons.setdefault(len(events), Reason.NOT_JSON)
-                note(None)
-        return events
+    ) -> tuple[list[Event], NDArray[np.int64]]:
+        """What can be decoded, and its places. The usual batch goes through at once; if
+        anything is wrong with it, each record by itself: what one of them holds must never
+        change another's fate."""
+        if all(records) and max(map(len, records), default=0) <= self._limits.record_bytes:  # type: ignore[arg-type]
+            with suppress(msgspec.ValidationError, ValueError, RecursionError):
+                return list(map(self._json.decode, records)), np.arange(len(records))  # type: ignore[arg-type]
+        events, places = [], []
+        for place, record in enumerate(records):
+            event = self._event(record)
+            if isinstance(event, Reason):
+                reasons[place] = event
+            else:
+                events.append(event)
+                places.append(place)
+        return events, np.array(places, dtype=np.int64)
+
+    def _event(self, record: bytes | None) -> Event | Reason:
+        if not record:
+            return Reason.EMPTY
+        if len(record) > self._limits.record_bytes:
+            return Reason.TOO_LARGE
+        try:
+            return self._json.decode(record)
+        except msgspec.ValidationError as error:
+            return _explain(str(error))
+        except (ValueError, RecursionError):
+            return Reason.NOT_JSON
 
     def _check_sizes(
-        self, events: list[Event], places: list[int], reasons: dict[int, Reason]
+        self, events: list[Event], places: NDArray[np.int64], reasons: dict[int, Reason]
     ) -> None:
-        """The usual case is a look at each column; only if that leaves a doubt, at each event."""
-        users, items = [event.user for event in events], [event.item for event in events]
-        longest = max(map(len, users), default=0), max(map(len, items), default=0)
-        if all(users) and all(items) and self._surely_fits(*longest):
-            return
-        for event, place in zip(events, places, strict=True):
+        for event, place in zip(events, places.tolist(), strict=True):
             reason = self._fault(event)
             if reason is not None:
-                reasons.setdefault(place, reason)
+                reasons[place] = reason
 
-    def _surely_fits(self, user: int, item: int) -> bool:
-        """Texts of so many characters, each of which takes at most four bytes."""
-        return 4 * user <= self._limits.user_bytes and 4 * item <= self._limits.item_bytes
+    def _surely_fit(self, users: list[str], items: list[str]) -> bool:
+        """A look at each column: nothing is empty, and a character takes at most four bytes."""
+        return (
+            all(users)
+            and all(items)
+            and 4 * max(map(len, users), default=0) <= self._limits.user_bytes
+            and 4 * max(map(len, items), default=0) <= self._limits.item_bytes
+        )
 
     def _fault(self, event: Event) -> Reason | None:
         if not event.user:
@@ -182,7 +187,7 @@ class EventDecoder:
     def _times(
         self,
         events: list[Event],
-        places: list[int],
+        places: NDArray[np.int64],
         arrivals: Moments | None,
         reasons: dict[int, Reason],
     ) -> Moments:
@@ -193,7 +198,7 @@ class EventDecoder:
             arrival = None if arrivals is None else int(arrivals[index])
             time = self._time_of(events[index], arrival)
             if isinstance(time, Reason):
-                reasons.setdefault(places[index], time)
+                reasons.setdefault(int(places[index]), time)
             else:
                 times[index] = time
         return times
@@ -220,13 +225,13 @@ def _read_together(
     events: list[Event], arrivals: Moments | None
 ) -> tuple[Moments, NDArray[np.bool_]]:
     """The times of events, as far as all of them are given in one way; and which are read."""
-    times = [event.time for event in events]
+    times = list(map(_TIME, events))
     kinds = set(map(type, times))
     unread = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.bool_)
-    if any(event.step is not None for event in events):
+    if set(map(_STEP, events)) - {None}:
         return unread
     if kinds == {str}:
-        return parse_usual(times)  # type: ignore[arg-type]
+        return parse_usual(times)
     if kinds == {NoneType} and arrivals is not None:
         return arrivals.copy(), np.ones(len(events), dtype=np.bool_)
     if kinds == {int}:

@@ -4,11 +4,10 @@ import asyncio
 import time
 
 import pytest
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from streamer.broker.connection import Connection
-from streamer.broker.lean_records import lean
 from streamer.broker.topics import TopicAdmin
 from streamer.service import kafka_loop
 from streamer.transport.kafka_source import KafkaSource
@@ -268,20 +267,3 @@ class TestWatchdog:
             await eventually(lambda: service.engine.closed == STEP)
         assert arrived
         assert "reconnecting" not in caplog.text
-
-
-async def test_records_come_without_the_wrapping_that_costs_most(world):
-    """Fails when aiokafka is made differently: then reading is as slow as it was."""
-    await make_topic(world.bootstrap, world.topic("events"), partitions=1)
-    await produce(world.bootstrap, world.topic("events"), [Record(b"one")])
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=world.bootstrap, value_deserializer=lean, auto_offset_reset="earliest"
-    )
-    await consumer.start()
-    try:
-        consumer.assign([TopicPartition(world.topic("events"), 0)])
-        record = await asyncio.wait_for(consumer.getone(), DEADLINE)
-    finally:
-        await consumer.stop()
-    assert not isinstance(record, ConsumerRecord)
-    assert (record.offset, record.value) == (0, b"one")
