@@ -147,7 +147,7 @@ class MetricsSettings(Section):
 class LogSettings(Section):
     """What is said on stderr, and how."""
 
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    level: Literal["info", "warning", "error"] = "info"
     format: Literal["auto", "json", "text"] = "auto"
     """auto: text on a terminal, otherwise JSON lines."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from streamer.stream.watching import Phase, Watcher
 
 _log = logging.getLogger(__name__)
+_STARTING = "starting"
 LONGEST_SILENCE = 300.0
 """Seconds without a sign of life: longer than any request, close or restore may take."""
 
@@ -31,7 +32,7 @@ class Status(Watcher):
     """What the service is doing, in words; nothing is waited for while it runs as it should."""
 
     clock: Callable[[], float] = time.monotonic
-    waiting_for: str = "starting"
+    waiting_for: str = _STARTING
     running: bool = False
     ending: bool = False
     _sign_of_life: float = field(init=False)
@@ -43,6 +44,8 @@ class Status(Watcher):
         """Say what is waited for; "": it is over."""
         if waiting_for and waiting_for != self.waiting_for:
             _log.warning("%s", waiting_for)
+        elif self.waiting_for not in {waiting_for, _STARTING}:
+            _log.info("no longer %s", self.waiting_for)
         self.waiting_for = waiting_for
         self.beat()
 

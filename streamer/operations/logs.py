@@ -15,8 +15,7 @@ _TEXT = "streamer: %(message)s"
 _log = logging.getLogger(__name__)
 _OTHERS = {"aiokafka": logging.CRITICAL, "asyncio": logging.ERROR, "uvicorn": logging.ERROR}
 """From where on others are heard, at any level of ours: what matters of them we say
-ourselves. At debug aiokafka writes out whole requests, which hold what users have sent; while
-a broker is away it complains sixty times a second."""
+ourselves. While a broker is away aiokafka complains sixty times a second."""
 
 
 def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None) -> None:

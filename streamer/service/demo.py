@@ -93,14 +93,14 @@ class Demo:
 
     async def run(self) -> None:
         async with AsyncExitStack() as at_end:
-            engine, pipeline = await self._restore(at_end)
+            pipeline = await self._restore(at_end)
             fleets = 0
             while not self._stopping.is_set():
                 # Another seed for those after the first: they are not to repeat it.
-                await self._play(self.seed + fleets, engine, pipeline)
+                await self._play(self.seed + fleets, pipeline)
                 fleets += 1
 
-    async def _restore(self, at_end: AsyncExitStack) -> tuple[Engine, Pipeline]:
+    async def _restore(self, at_end: AsyncExitStack) -> Pipeline:
         """The journal, and an engine that goes on where it ends."""
         path = self.journal
         if path is None:
@@ -122,15 +122,15 @@ class Demo:
             await pipeline.recover(restored)
         tell_of_pending_terms(engine, timing)
         watcher.started(engine)
-        return engine, pipeline
+        return pipeline
 
-    async def _play(self, seed: int, engine: Engine, pipeline: Pipeline) -> None:
+    async def _play(self, seed: int, pipeline: Pipeline) -> None:
         """A fleet from now on, until we are stopped or too far behind."""
         timing = timing_of(STREAM)
         first = timing.step_at(self.clock()) + 1
-        if engine.closed is None:
+        if pipeline.engine.closed is None:
             await pipeline.start_at(first)
-        line = _Line(engine, self.summary, self._stopping)
+        line = _Line(pipeline, self._stopping)
         async with _prepared(sent_by(self.users, seed, first, timing)) as steps:
             known = first - 1
             while not self._stopping.is_set():
@@ -180,8 +180,8 @@ async def _prepared(steps: Iterator[Sent]) -> AsyncIterator[asyncio.Queue[Sent]]
 class _Line:
     """Hands records over when they arrive."""
 
-    def __init__(self, engine: Engine, watcher: Watcher, stopping: asyncio.Event) -> None:
-        self._engine, self._watcher, self._stopping = engine, watcher, stopping
+    def __init__(self, pipeline: Pipeline, stopping: asyncio.Event) -> None:
+        self._pipeline, self._stopping = pipeline, stopping
         self._waiting: list[tuple[Sent, int]] = []
         self._offset = 0
 
@@ -206,9 +206,7 @@ class _Line:
     def _receive(self, records: list[bytes], arrivals: np.ndarray, now: int) -> None:
         offsets = np.arange(self._offset, self._offset + len(records))
         self._offset += len(records)
-        batch = Batch(_PARTITION, offsets, records, arrivals)
-        received = self._engine.intake.receive(batch, self._engine.closed, now)
-        self._watcher.received(batch, received)
+        self._pipeline.receive(Batch(_PARTITION, offsets, records, arrivals), now)
 
 
 class _OntoTheBoard:

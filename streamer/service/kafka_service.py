@@ -30,10 +30,11 @@ from streamer.operations.health import Status
 from streamer.operations.metrics import Situation
 from streamer.privacy.threshold import Plan
 from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop, reason_of
+from streamer.service.kafka_progress import Progress
 from streamer.service.kafka_startup import (
     connection_of,
-    output_topics,
     prepare_topics,
+    rejects_of,
     source_of,
 )
 from streamer.service.line_run import Clock, wall_clock
@@ -48,7 +49,6 @@ from streamer.service.startup import (
     timing_of,
 )
 from streamer.service.summary import Summary
-from streamer.stream.closing import Frontier
 from streamer.stream.engine import Engine, FreshNoise, StepDecider
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
@@ -150,7 +150,8 @@ class KafkaService:
             restored = await self._restore(journal, pseudonyms)
             anew = restored is None and await self._is_lost(connection, admin)
             await transactions.announce()
-            sink = KafkaSink(transactions, output_topics(settings.kafka), journal.note_of)
+            kafka = settings.kafka
+            sink = KafkaSink(transactions, kafka.hitters_topic, kafka.steps_topic, journal.note_of)
             intake = intake_of(settings.stream, timing, pseudonyms)
             engine = Engine(intake, terms, restored.state if restored else None, self.decider)
             self.engine = engine
@@ -169,12 +170,15 @@ class KafkaService:
             intake.resume(offsets)
             await source.start(offsets)
             self._loop = KafkaLoop(
-                settings,
-                *(engine, pipeline, source, sink),
-                Frontier(timing, round(settings.kafka.skew_seconds * 1000)),
-                *(self.clock, self.status, watcher, self._stopping),
+                kafka,
+                source,
+                Progress(settings, source, self.clock),
+                pipeline,
+                rejects_of(kafka, transactions),
+                self.status,
+                watcher,
             )
-            await self._loop.run()
+            await self._loop.run(self._stopping)
 
     def _transactions(self, connection: Connection) -> Transactions:
         kafka = self.settings.kafka

@@ -15,7 +15,7 @@ from streamer.errors import SettingError
 from streamer.journal.base import Restored
 from streamer.journal.kafka import KafkaJournal
 from streamer.service.startup import life_of, timing_of
-from streamer.transport.kafka_sink import OutputTopics
+from streamer.transport.kafka_rejects import KafkaRejects
 from streamer.transport.kafka_source import KafkaSource
 
 _log = logging.getLogger(__name__)
@@ -69,8 +69,10 @@ def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
     ]
 
 
-def output_topics(settings: KafkaSettings) -> OutputTopics:
-    return OutputTopics(settings.hitters_topic, settings.steps_topic, settings.rejected_topic)
+def rejects_of(settings: KafkaSettings, transactions: Transactions) -> KafkaRejects:
+    return KafkaRejects(
+        transactions, settings.rejected_topic, settings.events_topic, settings.rejected_payload
+    )
 
 
 def source_of(settings: KafkaSettings, connection: Connection, admin: TopicAdmin) -> KafkaSource:

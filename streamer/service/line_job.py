@@ -124,7 +124,7 @@ async def run_lines(
             await pipeline.recover(restored)
         tell_of_pending_terms(engine, timing)
         watcher.started(engine)
-        run = LineRun(engine, pipeline, used, settings.stream.max_record_bytes, watcher)
+        run = LineRun(pipeline, used, settings.stream.max_record_bytes)
         if job.live:
             await run.read_live(source.stream)
         elif job.ordered:

@@ -16,10 +16,8 @@ import numpy as np
 
 from streamer.errors import InputError
 from streamer.service.pipeline import Pipeline
-from streamer.stream.engine import Engine
-from streamer.stream.intake import Batch, Received
+from streamer.stream.intake import Batch
 from streamer.stream.timing import StepTiming
-from streamer.stream.watching import NOBODY, Watcher
 from streamer.transport.line_source import PARTITION, LineSplitter, read_batches
 
 Clock = Callable[[], int]
@@ -35,23 +33,20 @@ class LineRun:
 
     def __init__(
         self,
-        engine: Engine,
         pipeline: Pipeline,
         timing: StepTiming,
         longest_line: int,
-        watcher: Watcher = NOBODY,
     ) -> None:
-        self._engine = engine
         self._pipeline = pipeline
+        self._engine = pipeline.engine
         self._timing = timing
         self._longest_line = longest_line
-        self._watcher = watcher
 
     async def read_unordered(self, stream: BinaryIO) -> None:
         """Read everything, then close all steps from the first to the last."""
         latest: int | None = None
         for batch in read_batches(stream, self._longest_line):
-            received = self._receive(batch, now=None)
+            received = self._pipeline.receive(batch, now=None)
             if len(received.times):
                 latest = max(latest or 0, int(received.times.max()))
             await asyncio.sleep(0)  # lets a signal through
@@ -63,7 +58,7 @@ class LineRun:
         """Close each step when the first event of a later one is read."""
         latest = -1
         for batch in read_batches(stream, self._longest_line):
-            received = self._receive(batch, now=None)
+            received = self._pipeline.receive(batch, now=None)
             times = np.append(latest, received.times)
             backwards = np.flatnonzero(times[1:] < times[:-1])
             if len(backwards):
@@ -99,18 +94,14 @@ class LineRun:
             now = clock()
             offsets = np.arange(number, number + len(records))
             number += len(records)
-            self._receive(Batch(PARTITION, offsets, records, np.full(len(records), now)), now)
+            batch = Batch(PARTITION, offsets, records, np.full(len(records), now))
+            self._pipeline.receive(batch, now)
             if not block:
                 break
         # The pipe is closed, so nothing more can come for the current step. One that lies
         # ahead stays open: a clock that is fast must not close it for others.
         await self._close_through(self._timing.step_at(clock()))
         await self._pipeline.record_quiet_steps()
-
-    def _receive(self, batch: Batch, now: int | None) -> Received:
-        received = self._engine.intake.receive(batch, self._engine.closed, now)
-        self._watcher.received(batch, received)
-        return received
 
     async def _close_through(self, step: int) -> None:
         if self._engine.closed is None:

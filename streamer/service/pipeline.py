@@ -11,6 +11,7 @@ from typing import Protocol
 from streamer.errors import MonitorError
 from streamer.journal.base import Journal, Restored
 from streamer.stream.engine import Engine
+from streamer.stream.intake import Batch, Received
 from streamer.stream.publication import Publication, Published, Recorder
 from streamer.stream.records import Entry
 from streamer.stream.timing import StepTiming
@@ -38,7 +39,7 @@ class Sink(Protocol):
 
 
 class Pipeline:
-    """Closes steps, and is the only one to do so."""
+    """Takes in records and closes steps, and is the only one to do so."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Pipeline:
         watcher: Watcher = NOBODY,
         checkpoint: Checkpoint = lambda _: None,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._journal = journal
         self._sink = sink
         self._timing = timing
@@ -67,9 +68,15 @@ class Pipeline:
 
     async def start_at(self, step: int) -> None:
         """The first step of a new stream."""
-        self._engine.start_at(step)
+        self.engine.start_at(step)
         await self._journal.note_published(Published(step - 1, self._sink.sizes()))
         self._recorder = Recorder(self._timing, step - 1)
+
+    def receive(self, batch: Batch, now: int | None) -> Received:
+        """Take in records. `now`: this machine's clock; None for a file, which has no arrivals."""
+        received = self.engine.intake.receive(batch, self.engine.closed, now)
+        self._watcher.received(batch, received)
+        return received
 
     async def close_through(self, step: int) -> None:
         """Close all steps up to this one.
@@ -82,30 +89,30 @@ class Pipeline:
         The process may die at any point: before 2 is complete the step was never decided;
         after it, recovery publishes the same decision again.
         """
-        while not self._engine.has_closed(step):
+        while not self.engine.has_closed(step):
             with self._timed(Phase.DECIDE):
-                decided = await asyncio.to_thread(self._engine.close_next, step)
+                decided = await asyncio.to_thread(self.engine.close_next, step)
             self._checkpoint("decided")
             with self._timed(Phase.APPEND):
-                await self._journal.append(Entry(decided, self._engine.intake.offsets()))
+                await self._journal.append(Entry(decided, self.engine.intake.offsets()))
             self._checkpoint("appended")
             if decided.hitters:
                 await self._publish(self._started().with_results(decided))
             if self._journal.snapshot_due:
                 with self._timed(Phase.SNAPSHOT):
-                    await self._journal.snapshot(*self._engine.counters.snapshot())
+                    await self._journal.snapshot(*self.engine.counters.snapshot())
                 self._checkpoint("snapshot taken")
-            self._watcher.closed(decided, self._engine)
+            self._watcher.closed(decided, self.engine)
 
     async def record_quiet_steps(self) -> None:
         """Publish records of the closed steps that had no hitters and have none yet.
 
         Called when the stream is up to date, or over: see `publication`.
         """
-        if self._engine.closed is None or self._engine.period is None:
+        if self.engine.closed is None or self.engine.period is None:
             return
         recorder = self._started()
-        publication = recorder.without_results(self._engine.closed, self._engine.period)
+        publication = recorder.without_results(self.engine.closed, self.engine.period)
         if publication is not None:
             await self._publish(publication)
 

@@ -68,9 +68,8 @@ def found(text, words):
     return sorted(set(forms.findall(text)))
 
 
-@pytest.mark.parametrize("level", ["info", "debug"])
-async def test_no_user_and_no_item_that_was_not_reported_is_ever_logged(world, serve, level):
-    settings = world.settings(stream=STREAM, privacy=PRIVACY, log={"level": level})
+async def test_no_user_and_no_item_that_was_not_reported_is_ever_logged(world, serve):
+    settings = world.settings(stream=STREAM, privacy=PRIVACY)
     first = serve(settings)
     await first.ready()
     sent = await send(world)
@@ -101,7 +100,7 @@ def test_the_search_finds_what_is_there():
 
 
 async def test_every_line_is_an_object_that_says_when_who_and_what(world, serve):
-    service = serve(world.settings(log={"level": "debug"}))
+    service = serve(world.settings())
     await service.measured(lambda figures: figures["steps_closed_total"])
     await service.finish()
     assert all(list(line)[:4] == ["time", "level", "logger", "message"] for line in service.lines)

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from streamer.transport.kafka_sink import KafkaSink
+from streamer.transport.kafka_rejects import KafkaRejects
 from tests.kafka.harness import (
     Record,
     event,
@@ -106,10 +106,10 @@ async def test_a_record_that_is_larger_than_a_fetch_is_rejected_too(world):
         assert service.summary.rejected == {"too_large": 1}
 
 
-@pytest.mark.parametrize("limit", ["MOST_REJECTED", "MOST_BYTES"])
+@pytest.mark.parametrize("limit", ["MOST_RECORDS", "MOST_BYTES"])
 async def test_they_are_written_before_they_fill_the_memory(stage, monkeypatch, limit):
     """Otherwise they are when a step closes: here, none does."""
-    monkeypatch.setattr(KafkaSink, limit, 10)
+    monkeypatch.setattr(KafkaRejects, limit, 10)
     async with stage.run() as service:
         await eventually(lambda: service.summary.records == len(COUNTED) + len(VALUES))
         await stage.turns()

@@ -9,7 +9,7 @@ from aiokafka.admin import RecordsToDelete
 
 from streamer.broker.connection import Connection
 from streamer.broker.topics import TopicAdmin
-from streamer.service import kafka_loop
+from streamer.service import kafka_loop, kafka_progress
 from streamer.transport.kafka_source import KafkaSource
 from tests.kafka.harness import (
     DEADLINE,
@@ -126,7 +126,7 @@ class TestPartitionsThatAreAdded:
         assert await read(source, 1) == {"3": [b"b"]}
 
     async def test_the_service_looks_for_them_also_while_no_step_closes(self, world, monkeypatch):
-        monkeypatch.setattr(kafka_loop, "_PARTITIONS_SECONDS", 0.1)
+        monkeypatch.setattr(kafka_progress, "_PARTITIONS_SECONDS", 0.1)
         stage = await Stage.make(world)
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
@@ -219,7 +219,7 @@ async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world
 class TestWatchdog:
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch):
-        monkeypatch.setattr(kafka_loop, "_WATCHDOG_SECONDS", 0.2)
+        monkeypatch.setattr(kafka_progress, "_WATCHDOG_SECONDS", 0.2)
 
     async def test_a_consumer_that_stopped_silently_is_replaced(self, world, caplog, monkeypatch):
         stage = await Stage.make(world)
@@ -260,7 +260,7 @@ class TestWatchdog:
 
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
-            quiet_until = time.monotonic() + 2 * kafka_loop._WATCHDOG_SECONDS
+            quiet_until = time.monotonic() + 2 * kafka_progress._WATCHDOG_SECONDS
             await eventually(lambda: time.monotonic() > quiet_until)
             monkeypatch.setattr(KafkaSource, "ends", ends_with_one_more)
             stage.clock.now = over(STEP)

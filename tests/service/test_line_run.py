@@ -53,7 +53,7 @@ class Bench:
         self.journal = SqliteJournal(None, Life(timing.length_ms, 0), "key")
         self.summary = Summary()
         pipeline = Pipeline(self.engine, self.journal, self.sink, timing, self.summary)
-        self.run = LineRun(self.engine, pipeline, timing, 1000, self.summary)
+        self.run = LineRun(pipeline, timing, 1000)
 
     def read_live(self, stream, clock):
         async def read():

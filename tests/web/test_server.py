@@ -161,7 +161,7 @@ class TestMistakes:
             ("metrics.port", "70000", "input should be less than or equal to 65535"),
             ("http.port", "-1", "input should be greater than or equal to 0"),
             ("metrics.items", "-1", "input should be greater than or equal to 0"),
-            ("log.level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
+            ("log.level", "loud", "input should be 'info', 'warning' or 'error'"),
             ("log.format", "xml", "input should be 'auto', 'json' or 'text'"),
         ],
     )

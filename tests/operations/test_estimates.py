@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.operations.current import CurrentHitters
+from streamer.operations.estimates import CurrentEstimates
 from streamer.stream.periods import Period
 from streamer.stream.records import Decided, Hitter
 from tests.stream.making import terms
@@ -16,7 +16,7 @@ def decided(step, reports, refresh_steps=1, first=None):
 
 
 def test_without_a_rest_they_are_those_of_the_last_step():
-    current = CurrentHitters(10)
+    current = CurrentEstimates(10)
     assert current.after(decided(1, {"a": 3, "b": 4})) == {"a": 3, "b": 4}
     assert current.after(decided(2, {"b": 2})) == {"b": 2}
     assert current.after(decided(3, {})) == {}
@@ -24,14 +24,14 @@ def test_without_a_rest_they_are_those_of_the_last_step():
 
 
 def test_a_run_of_empty_steps_ends_them():
-    current = CurrentHitters(10)
+    current = CurrentEstimates(10)
     current.after(decided(1, {"a": 3}, refresh_steps=5))
     assert current.after(decided(5, {}, refresh_steps=5, first=2)) == {"a": 3}
     assert current.after(decided(9, {}, refresh_steps=5, first=6)) == {}
 
 
 def test_the_rest_is_that_of_the_period_in_which_it_was_reported():
-    current = CurrentHitters(10)
+    current = CurrentEstimates(10)
     current.after(decided(99, {"a": 3}, refresh_steps=3))
     current.after(decided(100, {"b": 4}, refresh_steps=1))
     assert current.after(decided(101, {}, refresh_steps=1)) == {"a": 3}
@@ -39,13 +39,13 @@ def test_the_rest_is_that_of_the_period_in_which_it_was_reported():
 
 
 def test_the_largest_are_shown_and_among_equals_the_first_by_name():
-    current = CurrentHitters(2)
+    current = CurrentEstimates(2)
     assert current.after(decided(1, {"d": 5, "c": 5, "b": 5, "a": 1})) == {"b": 5, "c": 5}
     assert current.items == {"b", "c"}
 
 
 def test_one_that_had_no_room_is_shown_when_there_is_some():
-    current = CurrentHitters(1)
+    current = CurrentEstimates(1)
     assert current.after(decided(1, {"small": 2}, refresh_steps=3)) == {"small": 2}
     assert current.after(decided(2, {"large": 9}, refresh_steps=1)) == {"large": 9}
     assert current.after(decided(3, {}, refresh_steps=1)) == {"small": 2}
@@ -60,7 +60,7 @@ REPORTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), max_size
     st.integers(0, 4),
 )
 def test_they_are_exactly_the_last_reports_that_are_not_over(steps, refresh_steps, most):
-    current = CurrentHitters(most)
+    current = CurrentEstimates(most)
     last, step = {}, 0
     for length, reports in steps:
         step += length

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from streamer.stream.records import Decided
 
 
-class CurrentHitters:
+class CurrentEstimates:
     """The items that were reported when they were asked about last, the largest of them."""
 
     def __init__(self, most: int) -> None:
