@@ -6,6 +6,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Files in turns to as many processes as there are processors, each with a broker of its own if
+# it needs one.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test test-fast chaos lint format bench pictures constraints clean
 
@@ -13,10 +16,10 @@ demo: $(READY)
 	$(BIN)/streamer demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: $(READY)  # neither a broker nor a browser, and nothing that takes its time
-	$(BIN)/python -m pytest -m "not chaos and not kafka and not browser and not slow"
+	$(PYTEST) -m "not chaos and not kafka and not browser and not slow"
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -s

@@ -24,6 +24,8 @@ from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.records import result_records
 from streamer.stream.timing import StepTiming
 
+pytestmark = pytest.mark.slow
+
 TIMING = StepTiming(length_ms=1000, epoch_ms=0, lateness_ms=500)
 TERMS = Terms(
     epsilon=1.0,

@@ -7,6 +7,8 @@ import pytest
 from streamer.experiments import audit as audit_room
 from streamer.experiments.audit import Finding
 
+pytestmark = pytest.mark.slow
+
 STRONG = ("--delta", 0.01, "--contributions", 1, "--period", 50, "--trials", 60_000)
 
 

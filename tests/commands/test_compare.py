@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {"method", "family", "size", "sets", "found", "false_reports", "threshold"}
 SMALL = ("--users", 50_000, "--seed", 1)
 

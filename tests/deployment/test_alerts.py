@@ -10,6 +10,8 @@ import yaml
 from tests.deployment.prometheus import JOB, promtool
 from tests.deployment.promql import BASE, RULES, check, named, rules
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 ALERTS = {rule["alert"]: rule for rule in rules()}
 TESTS = RULES.with_name("streamer.tests.yaml")

@@ -18,6 +18,8 @@ import pytest
 
 import streamer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 NOBODY = 65534
 HOLDERS = 2_000

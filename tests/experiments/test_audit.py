@@ -13,6 +13,8 @@ from streamer.privacy.randomness import SeededBytes
 from streamer.privacy.terms import Domain, Neighbours
 from streamer.privacy.threshold import Workload, plan
 
+pytestmark = pytest.mark.slow
+
 EPSILON, DELTA = 1.0, 0.01
 TRIALS = 100_000
 STEPS = 16

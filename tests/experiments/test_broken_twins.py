@@ -35,6 +35,8 @@ from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.terms import Domain, Neighbours
 from streamer.privacy.threshold import Plan, Workload, plan
 
+pytestmark = pytest.mark.slow
+
 DOUBT = 1e-8
 TRIALS = 100_000
 

@@ -14,6 +14,8 @@ from streamer.privacy.randomness import SeededBytes
 from streamer.privacy.threshold import Plan, Workload
 from tests.monitors.chance import differ
 
+pytestmark = pytest.mark.slow
+
 CONTRACT = ["method", "family", "size", "sets", "found", "false_reports", "threshold"]
 GUARANTEE = Guarantee(1.0, 1e-6, CONTRIBUTIONS)
 

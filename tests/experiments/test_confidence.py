@@ -9,6 +9,8 @@ import pytest
 
 from streamer.experiments.confidence import lower_bound, proven_epsilon, upper_bound
 
+pytestmark = pytest.mark.slow
+
 DOUBT = 1e-8
 SAMPLES = 200_000
 SEEDS = range(6)

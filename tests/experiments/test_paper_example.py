@@ -12,6 +12,8 @@ from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import plan
 
+pytestmark = pytest.mark.slow
+
 GUARANTEE = Guarantee(1.0, 1e-6, 3)
 GUARANTEES = [GUARANTEE, replace(GUARANTEE, neighbours=Neighbours.ADD_REMOVE, epsilon=2.0)]
 A, B, C = range(3)

@@ -19,6 +19,8 @@ from streamer.experiments.confidence import proven_epsilon
 from streamer.monitors.above_threshold import AboveThreshold
 from streamer.privacy.noise import DiscreteLaplace
 
+pytestmark = pytest.mark.slow
+
 EPSILON = 4.0
 DOUBT = 1e-8
 PLAYS = 200_000

@@ -20,6 +20,8 @@ from streamer.stream.periods import Period, Terms
 from streamer.stream.publication import Published
 from streamer.stream.records import Decided, Entry, Hitter
 
+pytestmark = pytest.mark.slow
+
 LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
 TERMS = Terms(
     1.0, 1e-6, 10, Neighbours.REPLACE, Method.EXACT, 1440, refresh_steps=5, beta=0.05, items=1000

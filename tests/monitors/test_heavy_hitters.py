@@ -376,6 +376,7 @@ def test_items_that_nobody_holds_are_reported_as_if_each_had_been_asked_about(de
     assert not wrong_in_a_declared_domain(decider(plan), plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "twin",
     [SkipsUnheld, WakesEverything, UnheldAboveOnly, PrefersLowItems, UnheldAtTheThreshold],

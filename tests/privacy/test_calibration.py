@@ -58,6 +58,7 @@ def test_the_scale_is_the_reference_scale(guarantee, scale):
     assert calibrate(guarantee).noise_scale == pytest.approx(scale, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [row[0] for row in TABLE] + REACHING, ids=short)
 def test_the_scale_is_private_and_a_thousandth_less_is_not(guarantee):
     scale = calibrate(guarantee).noise_scale
@@ -107,6 +108,7 @@ def test_a_calibrated_scale_is_private_with_what_the_key_set_leaves(
     assert loss <= calibration.charge_delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("k", [1, 3, 30, 1_000, 10_000])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])

@@ -150,6 +150,7 @@ def distance(scale: float) -> mpmath.mpf:
         return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [SMALLEST_SCALE, 0.05, *SCALES, 180.0, 32_405.0, LARGEST_SCALE])
 def test_the_tables_are_within_2_to_the_minus_100_of_the_ideal_law(scale):
     assert distance(scale) < mpmath.mpf(2) ** -100

@@ -52,6 +52,7 @@ def failures_at(n: int, k: int, success: mpmath.mpf) -> mpmath.mpf:
     return mpmath.binomial(n + k - 1, n) * success**k * (1 - success) ** n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(("order", "odds"), [(1.5, 0.5), (3.0, 0.2), (6.0, 0.1)])
 def test_the_growth_per_charge_is_the_divergence_of_the_laws_of_failures(order, odds, k):

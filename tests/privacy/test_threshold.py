@@ -198,6 +198,7 @@ def test_the_least_threshold_by_hand_is_allowed_and_one_less_is_not():
         plan(USUAL, DAY, threshold=least - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("above", [0, 10, 100])
 @every_open
 def test_a_threshold_by_hand_covers_the_key_set(guarantee, workload, above):

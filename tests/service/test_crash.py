@@ -25,6 +25,8 @@ from streamer.journal.sqlite import SqliteJournal
 from streamer.stream.pseudonyms import Pseudonyms
 from tests.service.repeatable import KEY, SETTINGS, events, write_events
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 POINTS = ("decided", "appended", "published", "noted", "snapshot taken")
 # Several periods of 40 steps, single empty steps, and long gaps: within a period, to the

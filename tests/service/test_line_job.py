@@ -22,6 +22,8 @@ from streamer.service.line_job import LineJob, run_lines
 from tests.service.repeatable import KEY as GIVEN_KEY
 from tests.service.repeatable import Repeatable, event, events, settings, write_events
 
+pytestmark = pytest.mark.slow
+
 STEPS = [*range(3, 20), *range(24, 50)]
 OWN_KEY = {"privacy": {"key": None}}
 """The key is the journal's own, not one from the settings."""

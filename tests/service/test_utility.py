@@ -17,6 +17,8 @@ from streamer.transport.outbreaks import Outbreak, Shape
 from streamer.transport.simulation import in_arrival_order, simulate
 from streamer.transport.truth import true_counts
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = load({"privacy": {"beta": 1e-7}})
 GUARANTEED = terms_of(SETTINGS.privacy).plan().guaranteed_weight
 DAY = 1440

@@ -6,8 +6,12 @@ import socket
 import tracemalloc
 from contextlib import AsyncExitStack
 
+import pytest
+
 from streamer.web.feed import Feed
 from tests.web.making import DEADLINE, Reader, new_stream, serving
+
+pytestmark = pytest.mark.slow
 
 READING, STALLED = 120, 80
 LARGE = {f"{number:04d}{'x' * 960}": 100 for number in range(60)}

@@ -118,6 +118,7 @@ class TestListening:
             await started.stop()
 
 
+@pytest.mark.slow
 class TestMistakes:
     @pytest.mark.parametrize("section", ["metrics", "http"])
     async def test_a_port_that_is_taken_is_named_with_its_setting(self, taken, section):
@@ -197,6 +198,7 @@ class TestStopping:
         assert await reader.read() == b""
         writer.close()
 
+    @pytest.mark.slow
     async def test_streams_are_cut_after_a_moment_and_nobody_complains(self, caplog):
         stream = Endless()
         stopped = server(stream=stream)
