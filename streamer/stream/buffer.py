@@ -26,6 +26,14 @@ class StepContents:
     numbers: dict[str, int]
 
 
+class _Numbers(dict[str, int]):
+    """Numbers items as they come: most of them are known, and then no line of ours runs."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+
 class _Block:
     """Room for some events. A full buffer gets another block: none is ever copied to grow."""
 
@@ -43,17 +51,14 @@ class StepBuffer:
         self._room = _FIRST_ROOM
         """Events that the last block still has room for."""
         self._size = 0
-        self._numbers: dict[str, int] = {}
+        self._numbers = _Numbers()
 
     def __len__(self) -> int:
         return self._size
 
     def add(self, users: Users, names: Sequence[str], times: NDArray[np.int64]) -> None:
         """Events by user, item and event time."""
-        numbers = self._numbers
-        items = np.array(
-            [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.uint32
-        )
+        items = np.fromiter(map(self._numbers.__getitem__, names), np.uint32, len(names))
         start = 0
         while start < len(users):
             if not self._room:
