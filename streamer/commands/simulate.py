@@ -259,7 +259,7 @@ async def _open(
 
 
 async def _in_time(batches: Iterable[Events], wanted: bool) -> AsyncIterator[Events]:
-    from streamer.service.line_run import wall_clock
+    from streamer.service.clock import wall_clock
     from streamer.transport.pacing import paced
 
     if wanted:

@@ -22,8 +22,8 @@ from streamer.journal.directory import JournalDirectory
 from streamer.journal.sqlite import SqliteJournal
 from streamer.journal.sqlite_restore import HISTORY
 from streamer.privacy.threshold import Plan
+from streamer.service.clock import Clock, wall_clock
 from streamer.service.demo_fleet import Sent, check_users, sent_by
-from streamer.service.line_run import Clock, wall_clock
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import (
     check_key,

@@ -11,7 +11,7 @@ import logging
 import time
 
 from streamer.config import Settings
-from streamer.service.line_run import Clock
+from streamer.service.clock import Clock
 from streamer.service.startup import timing_of
 from streamer.stream.closing import Frontier
 from streamer.stream.intake import Batch

@@ -29,6 +29,7 @@ from streamer.journal.kafka import HISTORY, KafkaJournal
 from streamer.operations.health import Status
 from streamer.operations.metrics import Situation
 from streamer.privacy.threshold import Plan
+from streamer.service.clock import Clock, wall_clock
 from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop, reason_of
 from streamer.service.kafka_progress import Progress
 from streamer.service.kafka_startup import (
@@ -37,7 +38,6 @@ from streamer.service.kafka_startup import (
     rejects_of,
     source_of,
 )
-from streamer.service.line_run import Clock, wall_clock
 from streamer.service.pipeline import Checkpoint, Pipeline
 from streamer.service.startup import (
     check_key,

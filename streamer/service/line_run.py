@@ -8,24 +8,16 @@ the clock.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import BinaryIO
 
 import numpy as np
 
 from streamer.errors import InputError
+from streamer.service.clock import Clock, wall_clock
 from streamer.service.pipeline import Pipeline
 from streamer.stream.intake import Batch
 from streamer.stream.timing import StepTiming
 from streamer.transport.line_source import PARTITION, LineSplitter, read_batches
-
-Clock = Callable[[], int]
-"""Now, in milliseconds since 1970."""
-
-
-def wall_clock() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class LineRun:
