@@ -53,8 +53,8 @@ class Catalogue:
             "Events whose step was closed when they were read: read again after a restart, or held "
             "back by a producer's transaction.",
         )
-        self.records_lost = self._gauge(
-            "records_lost", "Records that were deleted before they were read, since the start."
+        self.records_lost = self._counter(
+            "records_lost_total", "Records that were deleted before they were read."
         )
         self.rejected = self._counter("rejected_total", "Rejected events by reason.", "reason")
         self.input_lag = self._gauge(

@@ -41,6 +41,7 @@ class Metrics(Watcher):
         self._catalogue = Catalogue()
         self._current = CurrentEstimates(most_items)
         self._engine: Engine | None = None
+        self._lost = 0
         self._catalogue.build_info.labels(version, platform.python_version()).set(1)
         self._catalogue.step_seconds.set(timing.length_ms / 1000)
         self._catalogue.lateness_seconds.set(timing.lateness_ms / 1000)
@@ -102,7 +103,10 @@ class Metrics(Watcher):
         self._catalogue.watermark_lag_seconds.set(situation.watermark_lag_seconds)
         self._catalogue.clock_skew_seconds.set(situation.clock_skew_seconds)
         self._catalogue.restore_seconds.set(situation.restore_seconds)
-        self._catalogue.records_lost.set(situation.records_lost)
+        # A source that is started anew counts from 0 again.
+        before = self._lost if situation.records_lost >= self._lost else 0
+        self._catalogue.records_lost.inc(situation.records_lost - before)
+        self._lost = situation.records_lost
         for partition, lag in situation.input_lag.items():
             self._catalogue.input_lag.labels(partition).set(lag)
         return generate_latest(self._catalogue.registry)

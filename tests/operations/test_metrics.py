@@ -42,7 +42,7 @@ DECLARED = {
     "period_remaining_steps": ("gauge", set()),
     "publish_seconds": ("histogram", set()),
     "ready": ("gauge", set()),
-    "records_lost": ("gauge", set()),
+    "records_lost": ("counter", set()),
     "records_read": ("counter", set()),
     "rejected": ("counter", {"reason"}),
     "restore_seconds": ("gauge", set()),
@@ -391,6 +391,14 @@ class TestSituation:
         assert shown(metrics, "watermark_lag_seconds", now) == 71.5
         assert shown(metrics, "clock_skew_seconds", now) == 0.25
         assert shown(metrics, "restore_seconds", now) == 3.5
-        assert shown(metrics, "records_lost", now) == 4
+        assert shown(metrics, "records_lost_total", now) == 4
         assert shown(metrics, "input_lag", now) == {"0": 5, "1": 0}
         assert shown(metrics, "ready", Situation()) == 0
+
+    def test_lost_records_add_up_also_when_a_new_source_counts_from_0(self):
+        metrics = new_metrics()
+        told = [
+            shown(metrics, "records_lost_total", Situation(records_lost=lost))
+            for lost in (0, 4, 4, 6, 0, 3)
+        ]
+        assert told == [0, 4, 4, 6, 6, 9]
