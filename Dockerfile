@@ -54,7 +54,7 @@ ENTRYPOINT ["streamer"]
 CMD ["run"]
 
 ARG BASE
-ARG VERSION=0.1.0.dev0
+ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="streamer" \
       org.opencontainers.image.description="What many of your users are seeing right now, and provably nothing about any single one of them" \

@@ -26,7 +26,7 @@ from streamer.privacy.noise import DiscreteLaplace
 from streamer.privacy.terms import Domain, Method, Neighbours
 from streamer.privacy.threshold import Plan, Workload, plan
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AboveThreshold",
