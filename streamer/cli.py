@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
+import os
 import sys
 from typing import Annotated
 
@@ -19,7 +22,7 @@ from streamer.commands.schema import schema_command
 from streamer.commands.simulate import simulate_command
 from streamer.commands.state import state_command
 from streamer.commands.watch import watch_command
-from streamer.errors import StreamerError
+from streamer.errors import OutputError, StreamerError
 from streamer.operations.json_lines import JsonLines
 
 app = typer.Typer(
@@ -59,16 +62,45 @@ def _streamer(
 
 def main() -> None:
     """The `streamer` program."""
+    _open_closed_streams()
     logging.basicConfig(format="streamer: %(message)s", level=logging.INFO)
-    logging.getLogger("aiokafka").setLevel(logging.ERROR)  # what matters of it we say ourselves
+    for library in ("aiokafka", "matplotlib"):  # what matters of them we say ourselves
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code)
     except StreamerError as error:
         _complain(str(error), error.exit_code)
     except typer.TyperException as mistake:
-        _complain(" ".join(mistake.format_message().split()), mistake.exit_code)
+        sentence = " ".join(mistake.format_message().split())
+        _complain(sentence.replace(": Value error, ", ": "), mistake.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted", 130)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        # The interpreter would try to write the rest at its end, and complain once again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"stdout cannot be written: {error.strerror}", OutputError.exit_code)
+
+
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that was closed must not become the first file that is opened.
+
+    What is read from it then is empty, and what is written fails. A terminal that does
+    not know a character, an ε for one, shows another instead.
+    """
+    for name, handle in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDONLY if handle < 2 else os.O_WRONLY)  # the lowest free
+            setattr(sys, name, open(handle, "w" if handle else "r", encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _complain(sentences: str, code: int) -> None:

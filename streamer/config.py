@@ -8,9 +8,10 @@ the start with one sentence each.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -74,20 +75,23 @@ class PrivacySettings(Section):
     """A file that holds the key. Without either, a key is made and kept with a file journal."""
 
 
+Name = Annotated[str, Field(min_length=1)]
+
+
 class KafkaSettings(Section):
     """The brokers, the topics, and who we are to them."""
 
     bootstrap_servers: str = "localhost:9092"
     """host:port, several separated by commas."""
-    events_topic: str = "telemetry.events"
-    hitters_topic: str = "telemetry.hitters"
-    steps_topic: str = "telemetry.steps"
-    rejected_topic: str = "telemetry.rejected"
-    state_topic: str = "telemetry.state"
+    events_topic: Name = "telemetry.events"
+    hitters_topic: Name = "telemetry.hitters"
+    steps_topic: Name = "telemetry.steps"
+    rejected_topic: Name = "telemetry.rejected"
+    state_topic: Name = "telemetry.state"
     """The journal: compacted, one partition, written by this service alone."""
-    transactional_id: str = "streamer"
+    transactional_id: Name = "streamer"
     """One per deployment: an instance that starts with it ends all older ones."""
-    group_id: str = "streamer"
+    group_id: Name = "streamer"
     """Its committed offsets are for lag tools only."""
     create_topics: bool = False
     """Make topics that are missing, with the right settings."""
@@ -209,12 +213,31 @@ def _check_environment() -> None:
         for name in sorted(os.environ)
         if name.startswith(PREFIX) and "__" in name and not name.startswith(sections)
     ]
+    right = {
+        f"{PREFIX}{section}_{name}".upper(): f"{PREFIX}{section}__{name}".upper()
+        for section, field in Settings.model_fields.items()
+        for name in type(field.default).model_fields
+    }
+    unknown += [
+        f"{name} is not a setting: write {right[name]}, with two underscores"
+        for name in sorted(right.keys() & os.environ.keys())
+        if "://" not in os.environ[name]  # of a Service that is called streamer-http
+    ]
     if unknown:
         raise SettingsError(unknown)
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves a time as it is written: stream.epoch is one."""
+    """Leaves a time as it is written: stream.epoch is one. A name that is there twice is a
+    mistake: which of its values counts would depend on their order.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [name.value for name, _ in node.value if isinstance(name, yaml.ScalarNode)]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise SettingsError([f"config names {twice[0]} twice: keep one of them"])
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -258,4 +281,6 @@ def _sentence(detail: dict[str, Any]) -> str:
     # A whole section may hold a secret, too.
     secret = len(detail["loc"]) == 1 or name.endswith(("key", "password"))
     shown = "given" if secret else detail["input"]
-    return f"{name} is {shown}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    # The name of an enumeration's member means nothing to who writes its value.
+    wanted = re.sub(r"<\w+\.\w+: ('[^']*')>", r"\1", detail["msg"])
+    return f"{name} is {shown}: {wanted[0].lower()}{wanted[1:]}"

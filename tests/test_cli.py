@@ -1,7 +1,11 @@
 """The program as it is installed."""
 
+import os
+import shlex
 import subprocess
 import sys
+
+import pytest
 
 import streamer
 
@@ -32,3 +36,61 @@ def test_an_unknown_command_is_one_sentence():
 def test_help_names_every_command():
     text = run("--help").stdout
     assert all(command in text for command in ("plan", "compare", "audit"))
+
+
+def test_a_choice_that_does_not_exist_is_told_in_plain_words():
+    result = run("plan", "--neighbours", "twins")
+    assert result.returncode == 2
+    assert result.stderr.endswith(": 'twins' is not one of 'replace', 'add-remove'.\n")
+
+
+class TestStandardStreams:
+    """What a shell can do to them."""
+
+    @staticmethod
+    def shell(line, **environment):
+        command = line.replace("streamer", f"{shlex.quote(sys.executable)} -m streamer.cli", 1)
+        return subprocess.run(
+            ["/bin/sh", "-c", command],
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env=os.environ | environment,
+        )
+
+    @pytest.mark.parametrize("command", ["plan", "plan --json", "config", "schema", "--help"])
+    @pytest.mark.parametrize(
+        ("output", "reason"),
+        [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")],
+        ids=["full", "closed"],
+    )
+    def test_output_that_nobody_takes_is_one_sentence(self, command, output, reason):
+        result = self.shell(f"streamer {command} >{output}")
+        assert result.stderr.decode() == f"streamer: stdout cannot be written: {reason}\n"
+        assert result.returncode == 2
+
+    def test_results_for_a_closed_output_are_not_lost_silently(self, tmp_path):
+        events = tmp_path / "events.jsonl"
+        events.write_text("".join(f'{{"user":"{n}","item":"i","time":0}}\n' for n in range(2000)))
+        result = self.shell(f"streamer run --source {shlex.quote(str(events))} >&-")
+        assert result.stderr == b"streamer: stdout could not be written: Bad file descriptor\n"
+        assert result.returncode == 1
+
+    def test_a_closed_input_is_an_empty_one(self):
+        result = self.shell("streamer run --source - <&-")
+        assert result.returncode == 0
+        assert b"records  0 in " in result.stderr
+
+    def test_a_closed_place_for_complaints_is_borne(self):
+        assert self.shell("streamer plan --epsilon 0 2>&-").returncode == 2
+
+    @pytest.mark.parametrize("command", ["plan", "plan --help", "audit --trials 1000"])
+    def test_a_terminal_without_greek_letters_shows_others(self, command):
+        result = self.shell(f"streamer {command}", PYTHONIOENCODING="ascii")
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert b"?" in result.stdout
+
+    def test_the_first_picture_is_drawn_without_a_word(self, tmp_path):
+        picture, fonts = shlex.quote(str(tmp_path / "plan.png")), str(tmp_path / "fonts")
+        result = self.shell(f"streamer plan --plot {picture}", MPLCONFIGDIR=fonts)
+        assert (result.returncode, result.stderr) == (0, b"")

@@ -171,6 +171,28 @@ class TestWrongOnes:
         [sentence] = complaints(path=file(content))
         assert "it is not YAML" in sentence
 
+    def test_a_name_that_is_there_twice(self, file):
+        [sentence] = complaints(path=file("privacy:\n  epsilon: 1\n  delta: 0.1\n  epsilon: 2\n"))
+        assert sentence == "config names epsilon twice: keep one of them"
+
+    def test_an_empty_name(self):
+        for name in ("events_topic", "transactional_id", "group_id"):
+            [sentence] = complaints({"kafka": {name: ""}})
+            assert sentence.startswith(f"kafka.{name} is : ")
+
+    def test_one_underscore_for_two(self, monkeypatch):
+        monkeypatch.setenv("STREAMER_PRIVACY_EPSILON", "0.1")
+        [sentence] = complaints()
+        assert sentence == (
+            "STREAMER_PRIVACY_EPSILON is not a setting: write STREAMER_PRIVACY__EPSILON, "
+            "with two underscores"
+        )
+
+    def test_what_kubernetes_sets_for_a_service_is_none(self, monkeypatch):
+        monkeypatch.setenv("STREAMER_HTTP_PORT", "tcp://10.0.0.1:8080")
+        monkeypatch.setenv("STREAMER_HTTP_SERVICE_HOST", "10.0.0.1")
+        assert load({}).http.port == 8080
+
     def test_a_missing_file(self, tmp_path):
         [sentence] = complaints(path=tmp_path / "no.yaml")
         assert sentence.endswith("No such file or directory")

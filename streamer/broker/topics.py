@@ -10,7 +10,12 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, for_code
+from aiokafka.errors import (
+    InvalidReplicationFactorError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
 from streamer.broker.connection import Connection
 from streamer.errors import SettingError
@@ -102,6 +107,10 @@ class TopicAdmin:
         topic = NewTopic(need.name, need.partitions, replication, topic_configs=dict(need.config))
         answer = await self._client.create_topics([topic])
         for name, code, *_ in answer.topic_errors:
+            if code == InvalidReplicationFactorError.errno:
+                raise SettingError(
+                    "kafka.replication_factor", replication, "there are not so many brokers"
+                )
             if code not in {0, _ALREADY_EXISTS}:
                 raise SettingError(
                     need.setting, name, f"it cannot be made ({for_code(code).__name__})"
@@ -125,6 +134,24 @@ async def check_one_cluster(connection: Connection) -> None:
             "kafka.bootstrap_servers",
             ",".join(connection.servers),
             "they belong to different clusters; name brokers of one",
+        )
+
+
+async def check_exists(connection: Connection, setting: str, topic: str) -> None:
+    """Refuse a topic that is not there: a client would wait for it, and never say so."""
+    admin = TopicAdmin(connection)
+    await admin.start()
+    try:
+        numbers = await admin.partitions(topic)
+    except TopicAuthorizationFailedError:
+        raise SettingError(
+            setting, topic, "this user may not look at it: allow it Describe"
+        ) from None
+    finally:
+        await admin.stop()
+    if not numbers:
+        raise SettingError(
+            setting, topic, "there is no such topic; the service makes it with --create-topics"
         )
 
 

@@ -30,6 +30,7 @@ from aiokafka.producer import sender
 
 from streamer.broker.connection import Connection
 from streamer.broker.ending import end_client
+from streamer.broker.reasons import reason_of
 from streamer.errors import FencedError, PublishError, SettingError
 
 MARKER = b"transaction"
@@ -117,7 +118,7 @@ class Transactions:
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 self._tell(
-                    f"waiting for the broker to say how a transaction ended ({_name(error)})",
+                    f"waiting for the broker to say how a transaction ended ({reason_of(error)})",
                     error,
                 )
                 # Look first: if we were replaced, a new producer would fence our successor.
@@ -173,7 +174,7 @@ class Transactions:
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 await end_client(producer)
-                self._tell(f"waiting for the broker ({_name(error)})", error)
+                self._tell(f"waiting for the broker ({reason_of(error)})", error)
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
@@ -233,8 +234,8 @@ async def read_committed(
                 "kafka.state_topic", partition.topic, "this user may not read it"
             ) from None
         except (KafkaError, OSError) as error:
-            _log.warning("reading %s was interrupted (%s)", partition.topic, _name(error))
-            tell(f"waiting for the broker ({_name(error)})", None)
+            _log.warning("reading %s was interrupted (%s)", partition.topic, reason_of(error))
+            tell(f"waiting for the broker ({reason_of(error)})", None)
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
         finally:
@@ -267,7 +268,3 @@ async def ends_of(
 
 def _topics(messages: Sequence[Message]) -> str:
     return ", ".join(sorted({message.topic for message in messages}))
-
-
-def _name(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streamer.experiments.paper_example import PaperExample
 
 MOST_TRIALS = 1000
+MOST_SEED = (1 << 64) - 1
 
 
 def compare_command(
@@ -38,6 +39,8 @@ def compare_command(
     from streamer.privacy.randomness import SeededBytes, secure_bytes
 
     check_whole("trials", trials, 1, MOST_TRIALS)
+    if seed is not None:
+        check_whole("seed", seed, 0, MOST_SEED)
     guarantee = Guarantee(epsilon, delta, CONTRIBUTIONS, neighbours)
     if plot is not None:
         from streamer.plots import check_plot
@@ -69,6 +72,11 @@ def _plain(row: Row) -> dict[str, Any]:
     }
 
 
+def _in_millions(users: float) -> str:
+    """Short enough for a terminal of 80 columns."""
+    return f"{users / 1e6:,.2f}M" if users < 1e9 else f"{users / 1e6:,.0f}M"
+
+
 def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list[Row]) -> None:
     from rich import box
     from rich.table import Table
@@ -91,7 +99,7 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
     )
     table.columns[0].no_wrap = True
     for column in table.columns[2:]:
-        column.justify = "right"
+        column.justify, column.overflow = "right", "fold"  # a figure that is cut off says nothing
     previous = ""
     for row in rows:
         if previous and row.method != previous:
@@ -105,7 +113,7 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
             f"{row.false_reports:,.10g}",
             f"{row.threshold:,.0f}",
             f"{row.reach:,}",
-            f"{row.users_needed / 1e6:,.2f}M",
+            _in_millions(row.users_needed),
         )
         previous = row.method
     console.print(table)

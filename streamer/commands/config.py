@@ -19,8 +19,13 @@ def config_command(
 
     from streamer.commands.output import print_json
     from streamer.config import load
+    from streamer.service.startup import terms_of, timing_of
 
-    settings = load({}, config).model_dump(mode="json")
+    effective = load({}, config)
+    # Refuse what `run` would refuse.
+    timing_of(effective.stream)
+    terms_of(effective.privacy)
+    settings = effective.model_dump(mode="json")
     if json:
         print_json(settings)
     else:

@@ -160,7 +160,7 @@ def _summary(demo: Demo) -> Iterator[str]:
         yield f"{_COMMAND}{program} demo --journal {shlex.quote(str(demo.journal))}"
     yield ""
     yield "Go on with Kafka, here one at localhost:9092, each in a terminal of its own:"
-    yield f"{_COMMAND}openssl rand -hex 32 > key"
+    yield f"{_COMMAND}(umask 077; openssl rand -hex 32 > key)"
     yield f"{_COMMAND}{program} run --create-topics --step-seconds 1 --key-file key"
     yield f"{_COMMAND}{program} simulate --output kafka --paced --users 100000 --step-seconds 1"
     yield f"{_COMMAND}{program} watch kafka"

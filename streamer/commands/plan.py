@@ -10,6 +10,8 @@ from streamer.privacy.terms import Domain, Method, Neighbours
 if TYPE_CHECKING:
     from streamer.privacy.threshold import Plan
 
+LONGEST_STEP = 86_400 * 366
+"""In seconds, as in the settings of the service."""
 PERIODS = (1, 7, 30, 365)
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
@@ -34,7 +36,7 @@ def plan_command(
     from streamer.privacy.guarantee import Guarantee, check_positive
     from streamer.privacy.threshold import Workload, plan
 
-    check_positive("step", step)
+    check_positive("step", step, at_most=LONGEST_STEP)
     guarantee = Guarantee(epsilon, delta, contributions, neighbours)
     planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
     report = plan_report(planned)

@@ -136,6 +136,9 @@ def run_command(
         )
         _run_kafka(settings)
     else:
+        _refuse_for_lines(
+            {"--bootstrap-servers": bootstrap_servers, "--create-topics": create_topics}
+        )
         _run_lines(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
 
 
@@ -146,6 +149,12 @@ def _refuse_for_kafka(given: Mapping[str, object]) -> None:
             raise InputError(
                 f"{flag} is for files and stdin: name one with --source, or leave it out"
             )
+
+
+def _refuse_for_lines(given: Mapping[str, object]) -> None:
+    for flag, value in given.items():
+        if value:
+            raise InputError(f"{flag} is for kafka: leave it out, or leave out --source")
 
 
 def _run_kafka(settings: Settings) -> None:
@@ -204,4 +213,4 @@ def _print_summary(summary: Summary, seconds: float) -> None:
         ("users charged", f"{summary.charged:,}, of which {summary.exhausted:,} exhausted"),
     )
     for name, text in rows:
-        notes.print(f"{name:>15}  {text}")
+        notes.print(f"{name:>15}  {text}", soft_wrap=True)

@@ -163,7 +163,7 @@ def simulate_command(
         skew_seconds=skew_seconds,
         bad=bad,
     ).with_planned_outbreaks(outbreaks)
-    _check_targets(output, truth)
+    _check_targets(output, truth, config)
     if seed is None:
         typer.echo(f"the same stream again: --seed {fleet.seed}", err=True)
     try:
@@ -183,9 +183,11 @@ def _first_moment(start: str | None, paced: bool) -> datetime:
         raise SettingError("start", start, allowed) from None
 
 
-def _check_targets(output: str, truth: str | None) -> None:
+def _check_targets(output: str, truth: str | None, config: Path | None) -> None:
     from streamer.transport.line_output import STANDARD_OUTPUT, check_file
 
+    if config is not None and output != KAFKA:
+        raise OutputError("--config is for kafka: leave it out, or say --output kafka")
     if output not in {STANDARD_OUTPUT, KAFKA}:
         check_file("output", output)
     if truth is not None:
@@ -236,6 +238,7 @@ async def _open(
 ) -> Callable[[Events], Awaitable[None]]:
     """Something that writes records to the output, and is closed with `opened`."""
     if output == KAFKA:
+        from streamer.broker.topics import check_exists
         from streamer.config import load
         from streamer.service.kafka_startup import connection_of
         from streamer.transport.kafka_output import KafkaOutput
@@ -244,6 +247,7 @@ async def _open(
         connection = connection_of(settings)
         if not await connection.check():
             raise OutputError(f"output is kafka: no broker answers at {settings.bootstrap_servers}")
+        await check_exists(connection, "kafka.events_topic", settings.events_topic)
         producer = KafkaOutput(connection, settings.events_topic, lines)
         opened.push_async_callback(producer.close)
         await producer.start()
@@ -267,6 +271,7 @@ async def _in_time(batches: Iterable[Events], wanted: bool) -> AsyncIterator[Eve
             yield events
     else:
         for events in batches:
+            await asyncio.sleep(0)  # so that Ctrl-C is heard between two batches
             yield events
 
 

@@ -29,6 +29,8 @@ def state_command(
 
     from streamer.commands.output import console, print_json
 
+    if journal and config:
+        raise InputError("--config is for the state topic: leave it out, or leave out --journal")
     facts = _from_directory(journal) if journal else asyncio.run(_from_topic(config))
     if json:
         print_json(asdict(facts) if facts else None)

@@ -230,8 +230,8 @@ def _check_life(where: str, kept: Life, life: Life) -> None:
     for setting, milliseconds in (("step_seconds", kept.length_ms), ("epoch", kept.epoch_ms)):
         if milliseconds != wanted[setting]:
             raise UnusableJournalError(
-                f"{where} was made with {setting} {milliseconds / 1000:g} s, not "
-                f"{wanted[setting] / 1000:g} s: it is fixed for a journal's life; use that, or "
+                f"{where} was made with {setting} {milliseconds / 1000:.15g} s, not "
+                f"{wanted[setting] / 1000:.15g} s: it is fixed for a journal's life; use that, or "
                 "another directory"
             )
 

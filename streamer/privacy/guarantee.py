@@ -13,6 +13,8 @@ from streamer.privacy.terms import Neighbours
 
 # Above this ε the promise is empty: e^100 times more likely is no protection at all.
 LARGEST_EPSILON = 100.0
+# Far below what anyone promises; smaller ones get lost in the rounding of floats.
+SMALLEST_EPSILON = 1e-9
 # Sums over loss distributions are cut where their mass is below 1e-24, far below this δ.
 SMALLEST_DELTA = 1e-15
 MOST_CONTRIBUTIONS = 10_000
@@ -33,6 +35,8 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon, at_most=LARGEST_EPSILON)
+        if self.epsilon < SMALLEST_EPSILON:
+            raise SettingError("epsilon", self.epsilon, f"it must be at least {SMALLEST_EPSILON:g}")
         check_probability("delta", self.delta)
         if self.delta < SMALLEST_DELTA:
             raise SettingError(
@@ -48,7 +52,7 @@ class Guarantee:
 def check_positive(setting: str, value: float, at_most: float = math.inf) -> None:
     """Refuse what is not a finite number above 0 and at most `at_most`."""
     if not (_is_number(value) and 0 < value <= at_most and math.isfinite(value)):
-        limit = "" if math.isinf(at_most) else f" and at most {at_most:g}"
+        limit = "" if math.isinf(at_most) else f" and at most {at_most:,.10g}"
         raise SettingError(setting, value, f"it must be a number above 0{limit}")
 
 

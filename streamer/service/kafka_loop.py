@@ -13,6 +13,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
+from streamer.broker.reasons import reason_of
 from streamer.config import KafkaSettings
 from streamer.errors import SettingError
 from streamer.operations.health import Status
@@ -140,7 +141,3 @@ class KafkaLoop:
         if isinstance(error, GroupAuthorizationFailedError):
             return SettingError("kafka.group_id", group, "this user may not use it")
         return SettingError("kafka.events_topic", topic, "this user may not read it")
-
-
-def reason_of(error: Exception) -> str:
-    return str(error) or type(error).__name__

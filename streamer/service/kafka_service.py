@@ -20,6 +20,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.broker.connection import Connection
+from streamer.broker.reasons import reason_of
 from streamer.broker.topics import TopicAdmin, check_one_cluster
 from streamer.broker.transactions import Transactions, ends_of
 from streamer.config import Settings
@@ -30,7 +31,7 @@ from streamer.operations.health import Status
 from streamer.operations.metrics import Situation
 from streamer.privacy.threshold import Plan
 from streamer.service.clock import Clock, wall_clock
-from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop, reason_of
+from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop
 from streamer.service.kafka_progress import Progress
 from streamer.service.kafka_startup import (
     connection_of,

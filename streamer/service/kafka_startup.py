@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 
 from streamer.broker.connection import Connection
-from streamer.broker.topics import TopicAdmin, TopicNeed, ensure_topics
+from streamer.broker.topics import TopicAdmin, TopicNeed, check_exists, ensure_topics
 from streamer.broker.transactions import Transactions
 from streamer.config import KafkaSettings, Settings
 from streamer.errors import SettingError
@@ -25,6 +25,7 @@ _SERVER = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 def connection_of(settings: KafkaSettings) -> Connection:
     secure = settings.security_protocol in {"SSL", "SASL_SSL"}
     sasl = settings.security_protocol.startswith("SASL")
+    _tell_of_unused(settings, secure, sasl)
     mechanism = settings.sasl_mechanism if sasl else None
     password = _password(settings) if sasl and mechanism != "OAUTHBEARER" else None
     if sasl and mechanism == "OAUTHBEARER":
@@ -45,6 +46,22 @@ def connection_of(settings: KafkaSettings) -> Connection:
         token_file=settings.sasl_token_file if mechanism == "OAUTHBEARER" else None,
         request_timeout_ms=round(settings.request_timeout_seconds * 1000),
     )
+
+
+def _tell_of_unused(settings: KafkaSettings, secure: bool, sasl: bool) -> None:
+    """A login that is not sent, a certificate that nobody asks for: somebody meant another one."""
+    unused = [
+        *(() if sasl else ("sasl_username", "sasl_password")),
+        *(() if sasl else ("sasl_password_file", "sasl_token_file")),
+        *(() if secure else ("ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_key_password")),
+    ]
+    for name in unused:
+        if getattr(settings, name) is not None:
+            _log.warning(
+                "kafka.%s is given, but not used: kafka.security_protocol is %s",
+                name,
+                settings.security_protocol,
+            )
 
 
 def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
@@ -83,6 +100,7 @@ def source_of(settings: KafkaSettings, connection: Connection, admin: TopicAdmin
 
 async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
     """Topics exist and are right; one line if producers are trusted with arrival times."""
+    _check_different(topic_needs(settings))
     facts = await ensure_topics(
         admin, topic_needs(settings), settings.create_topics, settings.replication_factor
     )
@@ -96,9 +114,20 @@ async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
         )
 
 
+def _check_different(needs: list[TopicNeed]) -> None:
+    """Results among the events would be read as such, and among the state would destroy it."""
+    settings: dict[str, str] = {}
+    for need in needs:
+        if need.name in settings:
+            allowed = f"{settings[need.name]} names it too; name another topic"
+            raise SettingError(need.setting, need.name, allowed)
+        settings[need.name] = need.setting
+
+
 async def peek_journal(connection: Connection, settings: Settings) -> tuple[Restored | None, int]:
     """Look into the state topic, whoever writes it, and how many bytes it holds."""
     kafka = settings.kafka
+    await check_exists(connection, "kafka.state_topic", kafka.state_topic)
     idle = Transactions(connection, kafka.transactional_id, kafka.state_topic)
     journal = KafkaJournal(
         connection,
@@ -149,6 +178,10 @@ def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
     ):
         if path is not None and not path.is_file():
             raise SettingError(setting, path, "there is no such file")
+    if settings.ssl_key_file is not None and settings.ssl_cert_file is None:
+        raise SettingError(
+            "kafka.ssl_key_file", settings.ssl_key_file, "name its kafka.ssl_cert_file too"
+        )
     try:
         context = ssl.create_default_context(cafile=settings.ssl_ca_file)
     except (ssl.SSLError, OSError):

@@ -5,6 +5,7 @@ Everything that can be wrong is found before anything is changed on disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from streamer.service.summary import Summary
 from streamer.stream.engine import Engine, FreshNoise, StepDecider
 from streamer.stream.watching import NOBODY, Watcher, Watchers
 from streamer.transport.file_sink import FileSink, check_writable
-from streamer.transport.line_source import LineInput, open_lines
+from streamer.transport.line_source import LineInput, check_packed, open_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class LineJob:
             raise InputError(
                 "--live and --sorted exclude each other: live events come in any order"
             )
+        check_packed(self.source)
         named = [path for path in (self.sink, self.steps) if path]
         for path in named:
             check_writable(path)
@@ -67,6 +69,10 @@ class LineJob:
             self.check_outputs_empty()
         else:
             check_header(self.journal / DATABASE)
+            if not os.access(self.journal / DATABASE, os.W_OK):
+                raise UnusableJournalError(
+                    f"the journal {self.journal} cannot be written: allow it, or run as its owner"
+                )
 
     def check_outputs_empty(self) -> None:
         """Results without the budgets that they were paid from: a journal was lost."""

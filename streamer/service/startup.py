@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import stat
 from pathlib import Path
 
 from streamer.config import PrivacySettings, StreamSettings
@@ -85,6 +86,11 @@ def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None)
     A run that keeps nothing gets a key for itself.
     """
     key = key_of(settings)
+    if settings.key_file is not None and settings.key_file.stat().st_mode & stat.S_IROTH:
+        _log.warning(
+            "privacy.key_file is %s: everybody on this machine can read it; chmod 600 it",
+            settings.key_file,
+        )
     if key is None and directory is not None:
         key = _from_hex(f"the journal's key {directory.path / KEY}", directory.key())
     return Pseudonyms(key or secrets.token_bytes(KEY_BYTES))
@@ -120,20 +126,21 @@ def _milliseconds(setting: str, seconds: float) -> int:
 
 def _read_key(path: Path) -> bytes:
     try:
-        return _from_hex("privacy.key_file", path.read_text(encoding="ascii").strip())
+        text = path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise SettingError("privacy.key_file", path, f"{error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingError("privacy.key_file", path, "it must hold 64 hex digits") from None
+        text = ""
+    return _from_hex("privacy.key_file", text, str(path), "hold")
 
 
-def _from_hex(setting: str, text: str) -> bytes:
+def _from_hex(setting: str, text: str, shown: str = "given", verb: str = "be") -> bytes:
     try:
         key = bytes.fromhex(text)
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
         raise SettingError(
-            setting, "given", "it must be 64 hex digits; make one with: openssl rand -hex 32"
+            setting, shown, f"it must {verb} 64 hex digits; make one with: openssl rand -hex 32"
         )
     return key

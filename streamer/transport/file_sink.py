@@ -69,7 +69,7 @@ class _LineFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
             self._handle = os.open(
-                path, flags if path.is_file() or not path.exists() else os.O_WRONLY
+                path, flags if path.is_file() or not path.exists() else os.O_WRONLY, 0o666
             )
         except OSError as error:
             raise OutputError(f"{path} cannot be written: {error.strerror}") from None

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
 from streamer.broker.connection import Connection
+from streamer.errors import OutputError
 from streamer.transport.catalogue import user_name
 from streamer.transport.event_lines import EventLines
 from streamer.transport.simulation import Events
@@ -52,13 +54,25 @@ class KafkaOutput:
                     batch.append(**record)
             if batch.record_count():
                 sent.append(await self._send(batch, partition))
-        await asyncio.gather(*sent)
+        try:
+            await asyncio.gather(*sent)
+        except KafkaError as error:
+            raise self._lost(error) from None
 
     async def close(self) -> None:
         await self._producer.stop()
 
     async def _send(self, batch: Any, partition: int) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = await self._producer.send_batch(
-            batch, self._topic, partition=partition
-        )
+        try:
+            future: asyncio.Future[Any] = await self._producer.send_batch(
+                batch, self._topic, partition=partition
+            )
+        except KafkaError as error:
+            raise self._lost(error) from None
         return future
+
+    def _lost(self, error: KafkaError) -> OutputError:
+        return OutputError(
+            f"output is kafka: {self._topic} cannot be written ({type(error).__name__}); start "
+            "again when the broker answers"
+        )

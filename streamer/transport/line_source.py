@@ -18,6 +18,7 @@ from streamer.stream.intake import Batch
 PARTITION = "lines"
 """A file is one partition; the offsets of its records are line numbers from 0."""
 _READ_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,20 @@ def open_lines(source: str) -> LineInput:
     packed = path.name.endswith(".gz")
     stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb")) if packed else raw
     return LineInput(stream, raw, path.stat().st_size if path.is_file() else None)
+
+
+def check_packed(source: str) -> None:
+    """Refuse a .gz file that is none, before anything is made for its results."""
+    path = Path(source)
+    if not (path.name.endswith(".jsonl.gz") and path.is_file()):
+        return
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_GZIP))
+    except OSError as error:
+        raise InputError(f"source is {source}: {error.strerror}") from None
+    if begins not in {_GZIP, b""}:
+        raise InputError(f"source is {source}: it is not gzipped; name it .jsonl")
 
 
 def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:

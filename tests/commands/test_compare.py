@@ -65,6 +65,7 @@ def test_it_draws_what_was_found(run, tmp_path):
         (["--epsilon", "0"], "epsilon is 0.0"),
         (["--plot", "nowhere/x.png"], "plot is nowhere/x.png"),
         (["--seed", "x"], "--seed"),
+        (["--seed", "-1"], "seed is -1"),
     ],
 )
 def test_a_mistake_gets_one_sentence_that_names_the_setting(run, arguments, complaint):
@@ -72,3 +73,9 @@ def test_a_mistake_gets_one_sentence_that_names_the_setting(run, arguments, comp
     assert (result.code, result.out) == (2, "")
     assert complaint in result.err
     assert result.err.count("\n") == 1
+
+
+def test_no_figure_is_cut_off_in_a_terminal_of_80_columns(run):
+    told = run("compare", *SMALL, "--epsilon", 0.2)
+    assert told.code == 0
+    assert "…" not in told.out

@@ -34,6 +34,16 @@ def test_what_it_prints_can_be_read_again(run, file, tmp_path):
     assert yaml.safe_load(first)["privacy"]["epsilon"] == 2.0
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("PRIVACY__EPSILON", "500"), ("STREAM__EPOCH", "yesterday")]
+)
+def test_what_run_would_refuse_is_refused(run, monkeypatch, name, value):
+    monkeypatch.setenv(f"STREAMER_{name}", value)
+    refused = run("config")
+    assert refused.code == 2
+    assert name.split("__")[1].lower() in refused.err
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 @pytest.mark.parametrize("name", ["PRIVACY__KEY", "KAFKA__SASL_PASSWORD"])
 def test_it_masks_secrets(run, monkeypatch, name, form):

@@ -90,6 +90,8 @@ def test_it_draws_the_detection_curve(run, tmp_path, suffix):
         (["--plot", "nowhere/plan.png"], "plot is nowhere/plan.png"),
         (["--plot", "plan.doc"], "plot is plan.doc"),
         (["surplus"], "surplus"),
+        (["--epsilon", "1e-308"], "epsilon is 1e-308: it must be at least 1e-09"),
+        (["--step", "1e300"], "step is 1e+300: it must be a number above 0 and at most 31,622,400"),
     ],
 )
 def test_a_mistake_gets_one_sentence_that_names_the_setting(run, arguments, complaint):

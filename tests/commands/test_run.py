@@ -165,3 +165,28 @@ def test_nobody_reads_the_results_any_more(source):
     os.close(writing)
     assert ended.returncode == 1
     assert ended.stderr == "streamer: stdout could not be written: Broken pipe\n"
+
+
+@pytest.mark.parametrize("flag", [("--create-topics",), ("--bootstrap-servers", "a:1")])
+def test_options_of_kafka_are_refused_for_a_file(run, source, flag):
+    refused(run("run", "--source", source, *flag), f"{flag[0]} is for kafka")
+
+
+def test_a_choice_of_the_settings_is_told_by_its_values(run, source):
+    result = run("run", "--source", source, "--calibration", "fractional")
+    refused(result, "privacy.calibration is fractional: input should be 'exact' or 'theorem'")
+
+
+def test_the_summary_is_not_broken_into_lines(run, tmp_path):
+    source = tmp_path / "bad.jsonl"
+    kinds = (
+        "x",
+        "[]",
+        '{"item":"i"}',
+        '{"user":"u"}',
+        '{"user":1,"item":"i"}',
+        '{"user":"","item":1}',
+    )
+    source.write_text("".join(f"{kind}\n" * 100_000 for kind in kinds))
+    told = run("run", "--source", source).err.splitlines()
+    assert all(line[:15].strip() and line[15:17] == "  " for line in told), told

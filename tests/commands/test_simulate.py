@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import logging
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from itertools import pairwise
 
 import pytest
@@ -205,6 +208,7 @@ def test_every_option_does_something(simulated, option, low, high, measure):
         (["--truth", "-"], "truth is -"),
         (["--truth", "nowhere/truth.jsonl"], "truth is nowhere/truth.jsonl"),
         (["--output", "a.jsonl", "--truth", "./a.jsonl"], "truth is ./a.jsonl"),
+        (["--output", "a.jsonl", "--config", "c.yaml"], "--config is for kafka"),
     ],
 )
 def test_a_mistake_gets_one_sentence_that_names_the_option(
@@ -242,3 +246,26 @@ def test_a_reader_that_has_seen_enough_is_no_failure(users, steps, lines_read):
                 assert json.loads(reader.readline())["user"].startswith("u-")
         assert process.wait(timeout=60) == 0
         assert process.stderr.read() == b""
+
+
+def test_ctrl_c_ends_it_at_once_although_it_never_waits(tmp_path):
+    events = tmp_path / "events.jsonl"
+    command = [sys.executable, "-m", "streamer.cli", "simulate", "--output", str(events)]
+    with subprocess.Popen(
+        [*command, "--users", "1000", "--steps", "1000000"], stderr=subprocess.PIPE
+    ) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not (events.exists() and events.stat().st_size):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 130
+            assert b"Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+
+
+def test_only_we_speak_of_a_broker_that_goes_away(run):
+    assert run("--version").code == 0
+    assert not logging.getLogger("aiokafka.client").isEnabledFor(logging.ERROR)

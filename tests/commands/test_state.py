@@ -54,3 +54,9 @@ def test_without_a_broker_the_state_topic_cannot_be_told(run, monkeypatch):
     result = run("state")
     assert result.code == 2
     assert "127.0.0.1:1" in result.err
+
+
+def test_settings_that_would_do_nothing_are_refused(run, journal, tmp_path):
+    result = run("state", "--journal", journal, "--config", tmp_path / "settings.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("streamer: --config is for the state topic: ")

@@ -404,7 +404,11 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         ("life", "named"),
-        [(Life(1000, 0), "step_seconds 60 s, not 1 s"), (Life(60_000, 7000), "epoch 0 s, not 7 s")],
+        [
+            (Life(1000, 0), "step_seconds 60 s, not 1 s"),
+            (Life(60_000, 7000), "epoch 0 s, not 7 s"),
+            (Life(60_000, 1_767_225_600_001), "epoch 0 s, not 1767225600.001 s"),
+        ],
     )
     async def test_time_is_cut_into_steps_once_and_for_all(self, path, life, named):
         await (await begin(path, entry(1))).close()

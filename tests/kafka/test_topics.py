@@ -1,10 +1,13 @@
 """The topics at the start: made as they must be, or a sentence with the command to do so."""
 
+import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 
-from streamer.broker.topics import TopicAdmin
+from streamer.broker.topics import TopicAdmin, check_exists
 from streamer.errors import SettingError
 from streamer.service.kafka_startup import connection_of, prepare_topics
 from tests.kafka.harness import (
@@ -109,14 +112,14 @@ async def test_a_state_topic_of_several_partitions_is_refused(world):
     assert sentence.endswith("--partitions 1 --config cleanup.policy=compact")
 
 
-async def test_what_the_broker_does_not_make_is_told_with_its_reason(world):
+async def test_more_replicas_than_brokers_are_refused(world):
     sentence = await refusal(world, replication_factor=3)
-    assert sentence.startswith("kafka.events_topic is ")
-    assert sentence.endswith("it cannot be made (InvalidReplicationFactorError)")
+    assert sentence == "kafka.replication_factor is 3: there are not so many brokers"
 
 
-async def test_a_name_that_no_topic_can_have_is_refused(world):
-    assert "it cannot be made" in await refusal(world, events_topic="not a topic")
+async def test_what_the_broker_does_not_make_is_told_with_its_reason(world):
+    sentence = await refusal(world, events_topic="not a topic")
+    assert sentence == ("kafka.events_topic is not a topic: it cannot be made (InvalidTopicError)")
 
 
 class TestTimestamps:
@@ -136,3 +139,43 @@ class TestTimestamps:
             await eventually(lambda: service.summary.records == 3)
             assert service.summary.accepted == 3
         assert not [text for text in caplog.messages if "timestamps" in text]
+
+
+async def test_one_topic_for_two_purposes_is_refused_before_it_is_made(world):
+    one = world.topic("hitters")
+    assert await refusal(world, state_topic=one) == (
+        f"kafka.state_topic is {one}: kafka.hitters_topic names it too; name another topic"
+    )
+    events = world.topic("events")
+    sentence = await refusal(world, rejected_topic=events)
+    assert sentence.startswith(f"kafka.rejected_topic is {events}: kafka.events_topic names it")
+    with pytest.raises(SettingError, match="there is no such topic"):
+        await check_exists(connection_of(world.settings().kafka), "kafka.events_topic", events)
+
+
+@pytest.mark.parametrize(
+    ("command", "setting"),
+    [
+        (("state",), "state_topic"),
+        (("simulate", "--output", "kafka", "--seed", "1", "--users", "9"), "events_topic"),
+    ],
+    ids=["state", "simulate"],
+)
+def test_a_command_that_needs_a_missing_topic_says_so(world, command, setting):
+    done = subprocess.run(
+        [sys.executable, "-m", "streamer.cli", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ
+        | {
+            "STREAMER_KAFKA__BOOTSTRAP_SERVERS": world.bootstrap,
+            f"STREAMER_KAFKA__{setting.upper()}": "test-nowhere",
+        },
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"streamer: kafka.{setting} is test-nowhere: there is no such topic; the service makes it "
+        "with --create-topics\n"
+    )

@@ -4,9 +4,11 @@ import asyncio
 import gzip
 import hashlib
 import json
+import os
 import random
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -353,3 +355,14 @@ def test_the_key_of_the_settings_is_not_written_down(place):
     written = b"".join(path.read_bytes() for path in place.journal.iterdir())
     assert GIVEN_KEY.encode() not in written
     assert bytes.fromhex(GIVEN_KEY) not in written
+
+
+def test_a_journal_that_may_only_be_read_is_left_as_it_is(place, monkeypatch):
+    source = place.write(events(STEPS))
+    place.run(source)
+    before = place.content()
+    # Whoever runs the tests may be allowed everything.
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != DATABASE)
+    with pytest.raises(UnusableJournalError, match="cannot be written: allow it"):
+        place.run(source)
+    assert place.content() == before

@@ -144,3 +144,26 @@ def test_the_intake_has_the_limits_of_the_settings():
     intake = intake_of(settings, StepTiming(1000), Pseudonyms(bytes.fromhex(HEX)))
     limits = intake._decoder._limits
     assert (limits.record_bytes, limits.user_bytes, limits.item_bytes) == (100, 2, 3)
+
+
+class TestKeyFiles:
+    @pytest.mark.parametrize("content", [b"", b"abc", b"\xff", b"0f" * 31])
+    def test_one_without_a_key_is_named(self, tmp_path, content):
+        path = tmp_path / "key"
+        path.write_bytes(content)
+        with pytest.raises(SettingError) as complaint:
+            key_of(PrivacySettings(key_file=path))
+        assert str(complaint.value) == (
+            f"privacy.key_file is {path}: it must hold 64 hex digits; make one with: "
+            "openssl rand -hex 32"
+        )
+
+    @pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o440, False), (0o644, True)])
+    def test_one_that_everybody_can_read_is_spoken_of(self, tmp_path, caplog, mode, told):
+        path = tmp_path / "key"
+        path.write_text(HEX)
+        path.chmod(mode)
+        pseudonyms_of(PrivacySettings(key_file=path), None)
+        assert [record.getMessage() for record in caplog.records] == told * [
+            f"privacy.key_file is {path}: everybody on this machine can read it; chmod 600 it"
+        ]

@@ -171,3 +171,7 @@ class TestChecking:
     def test_opening_what_cannot_be_written_is_one_sentence(self, tmp_path):
         with pytest.raises(OutputError, match="cannot be written: No such file"):
             FileSink(tmp_path / "no" / "out", None)
+
+
+def test_results_are_no_programs(sink, hitters, steps):
+    assert not any(path.stat().st_mode & 0o111 for path in (hitters, steps))

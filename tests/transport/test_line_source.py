@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from streamer.errors import InputError
 from streamer.transport import line_source
-from streamer.transport.line_source import PARTITION, LineSplitter, open_lines, read_batches
+from streamer.transport.line_source import (
+    PARTITION,
+    LineSplitter,
+    check_packed,
+    open_lines,
+    read_batches,
+)
 
 LONGEST = 100
 
@@ -35,6 +41,14 @@ def lines_of(content, longest=LONGEST):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(line_source, "_READ_BYTES", 7)
+
+
+@pytest.mark.parametrize("content", [b'{"user":"u"}\n', b"\x1f"])
+def test_a_file_that_is_not_gzipped_is_refused_before_anything_is_made(tmp_path, content):
+    path = tmp_path / "events.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"source is .*events\.jsonl\.gz: it is not gzipped"):
+        check_packed(str(path))
 
 
 class TestLines:
