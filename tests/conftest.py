@@ -3,6 +3,11 @@
 import logging
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says something about the machine alone.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

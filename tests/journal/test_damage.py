@@ -13,7 +13,7 @@ import pytest
 from streamer.errors import UnusableJournalError
 from streamer.journal.base import Life
 from streamer.journal.directory import DATABASE
-from streamer.journal.sqlite import SqliteJournal
+from streamer.journal.sqlite import SqliteJournal, peek
 from streamer.journal.sqlite_tables import Tables
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.periods import Period, Terms
@@ -165,6 +165,24 @@ def test_a_file_of_which_nothing_is_left_is_refused(whole, tmp_path):
 def test_what_a_killed_process_left_is_taken_back(whole, half, tmp_path):
     left = shutil.copytree(half, tmp_path / "left")
     assert asyncio.run(told(left)) == asyncio.run(told(whole))
+
+
+def test_a_look_at_what_a_killed_process_left_takes_nothing_back(half, tmp_path):
+    left = shutil.copytree(half, tmp_path / "left")
+    before = {each.name: each.read_bytes() for each in left.iterdir()}
+    with pytest.raises(UnusableJournalError, match="left in the middle of a write"):
+        peek(left / DATABASE)
+    assert {each.name: each.read_bytes() for each in left.iterdir()} == before
+
+
+def test_a_look_at_damaged_pages_is_refused(whole, tmp_path):
+    left = shutil.copytree(whole, tmp_path / "left")
+    content = bytearray((left / DATABASE).read_bytes())
+    # The first page is as it was, so the header is; all others are gone.
+    content[4096:] = bytes(len(content) - 4096)
+    (left / DATABASE).write_bytes(content)
+    with pytest.raises(UnusableJournalError, match="cannot be read"):
+        peek(left / DATABASE)
 
 
 @pytest.mark.parametrize("file", [DATABASE, BESIDE])

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zlib
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from streamer.journal import sqlite, sqlite_restore
 from streamer.journal.base import Life, SnapshotRule
 from streamer.journal.directory import DATABASE, KEY, LOCK, JournalDirectory
 from streamer.journal.sqlite import SqliteJournal, peek
-from streamer.journal.sqlite_tables import FORMAT
+from streamer.journal.sqlite_tables import FORMAT, _crc
 from streamer.privacy.terms import Method, Neighbours
 from streamer.service.startup import check_key
 from streamer.stream.periods import Period, Terms
@@ -90,6 +91,10 @@ class TestRoundTrip:
         assert await had_back(path) is None
         assert await had_back(path) is None
 
+    async def test_a_look_at_a_new_journal_finds_how_time_is_cut_and_no_past(self, path):
+        assert await had_back(path) is None
+        assert peek(path) == (LIFE, None)
+
     async def test_a_decision_is_had_back_as_it_was(self, path):
         hitters = tuple(Hitter(item, -(2**62)) for item in sorted(HOSTILE))
         decided = Decided(7, 5, PERIOD, hitters, users(0, 1, 2**64 - 1))
@@ -134,6 +139,26 @@ class TestRoundTrip:
         assert (directory / DATABASE).is_file()
         assert (await had_back(directory / DATABASE)).state.closed == 3
         assert peek(directory / DATABASE)[1].state.closed == 3
+
+
+class TestDurability:
+    """What no test without a power cut can see happen is at least asked for."""
+
+    async def test_a_commit_waits_for_the_disk_and_is_in_the_one_file(self, path):
+        journal = await begin(path, entry(1))
+        pragma = {
+            name: journal._database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "journal_mode")
+        }
+        assert pragma == {"synchronous": 2, "journal_mode": "truncate"}
+        await journal.close()
+
+    def test_a_new_journal_has_its_name_on_the_disk(self, path, monkeypatch):
+        there = []
+        monkeypatch.setattr(sqlite, "sync_directory", lambda at: there.append(os.listdir(at)))
+        SqliteJournal(path, LIFE, OLD.fingerprint)._database.close()
+        SqliteJournal(path, LIFE, OLD.fingerprint)._database.close()
+        assert there == [[DATABASE]]
 
 
 class Model:
@@ -227,10 +252,68 @@ class TestCounters:
         with pytest.raises(UnusableJournalError):
             await had_back(path)
 
-    async def test_losing_all_decisions_does_not_make_it_new(self, path):
-        await (await begin(path, entry(1, [5]))).close()
+    @pytest.mark.parametrize("step", [0, 1, 3])
+    async def test_charges_that_are_missing_are_noticed_from_the_first_step_on(self, path, step):
+        journal = await begin(path, *(entry(each, [each]) for each in range(4)))
+        await journal.close()
+        alter(path, f"DELETE FROM charges WHERE step = {step}")
+        with pytest.raises(UnusableJournalError, match=f"charges of step {step} are missing"):
+            await had_back(path)
+
+    async def test_charges_of_the_period_before_are_not_missed(self, path):
+        late = period_at(100)
+        entries = entry(98, [5]), entry(99, [5]), entry(100, [9], period=late)
+        await (await begin(path, *entries)).close()
+        assert counters_of(await had_back(path)) == {9: 1}
+
+    @pytest.mark.parametrize("chunk", [0, 1, 2])
+    async def test_a_part_of_a_snapshot_that_is_missing_is_noticed(self, path, chunk, monkeypatch):
+        monkeypatch.setattr("streamer.journal.sqlite_tables.CHUNK_USERS", 3)
+        journal = await begin(path, entry(1, range(7)))
+        await journal.snapshot(users(*range(7)), np.ones(7, dtype=np.uint16))
+        await journal.close()
+        alter(path, f"DELETE FROM counters WHERE chunk = {chunk}")
+        with pytest.raises(UnusableJournalError, match="a part of the counters is missing"):
+            await had_back(path)
+
+    @pytest.mark.parametrize(
+        ("table", "change"),
+        [
+            ("periods", "key = 'another'"),
+            ("steps", "offsets = '{}'"),
+            ("published", "outputs = '{\"/out\": 1}'"),
+            ("charges", "users = x'0700000000000000'"),
+            ("snapshot", "step = 1"),
+            ("counters", "charges = x'0100'"),
+        ],
+    )
+    async def test_a_row_that_is_another_is_noticed(self, path, table, change):
+        journal = await begin(path, entry(1, [5]), entry(2, [5]))
+        await journal.snapshot(users(5), np.array([2], dtype=np.uint16))
+        await journal.append(entry(3, [5], offsets={"p": 4}))
+        await journal.close()
+        alter(path, f"UPDATE {table} SET {change}")
+        with pytest.raises(UnusableJournalError, match=f"a checksum in {table} is wrong"):
+            await had_back(path)
+
+    def test_checksums_are_those_of_the_format(self):
+        # Journals that are out there have them: another rule is another FORMAT.
+        assert _crc([12, "a:é", b"\0"]) == zlib.crc32("int:2:12str:4:a:ébytes:1:\0".encode())
+
+    # Nobody is charged, or all charges are in the snapshot: nothing else tells of the steps.
+    @pytest.mark.parametrize("charged", [[], [5]])
+    async def test_losing_all_decisions_does_not_make_it_new(self, path, charged):
+        journal = await begin(path, entry(1, charged))
+        await journal.snapshot(users(*charged), np.ones(len(charged), dtype=np.uint16))
+        await journal.close()
         alter(path, "DELETE FROM steps")
-        with pytest.raises(UnusableJournalError):
+        with pytest.raises(UnusableJournalError, match="all decisions are missing"):
+            await had_back(path)
+
+    async def test_losing_the_last_decision_that_is_published_is_noticed(self, path):
+        await (await begin(path, entry(1), entry(2), entry(3))).close()
+        alter(path, "DELETE FROM steps WHERE step = 3")
+        with pytest.raises(UnusableJournalError, match="step 3 is missing"):
             await had_back(path)
 
 
@@ -253,6 +336,16 @@ class TestSnapshots:
         assert rule.due
         rule.taken(2600)
         assert not rule.due
+
+    def test_a_new_period_begins_without_charges_and_without_a_snapshot(self, monkeypatch):
+        monkeypatch.setattr(SnapshotRule, "LEAST_BYTES", 0)
+        rule = SnapshotRule()
+        rule.taken(1600)
+        rule.charged(1001)
+        rule.forget()
+        assert not rule.due
+        rule.charged(1)
+        assert rule.due
 
     def test_a_small_journal_takes_none(self):
         rule = SnapshotRule()

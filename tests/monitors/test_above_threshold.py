@@ -92,6 +92,35 @@ def test_an_epsilon_that_promises_nothing_is_refused(epsilon):
         AboveThreshold(epsilon, threshold=10)
 
 
+@pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf])
+def test_a_threshold_that_is_no_number_is_refused(threshold):
+    with pytest.raises(SettingError, match="threshold"):
+        AboveThreshold(1.0, threshold)
+
+
+@pytest.mark.parametrize("resolution", [0, -4, 0.5, True, 2**32 + 1])
+def test_a_resolution_that_is_no_whole_number_in_range_is_refused(resolution):
+    with pytest.raises(SettingError, match="resolution"):
+        AboveThreshold(1.0, threshold=10, resolution=resolution)
+
+
+@pytest.mark.parametrize(("value", "above"), [(2, False), (3, True)])
+def test_a_threshold_between_two_values_is_reached_by_the_greater_one(script, value, above):
+    script(0, 0)
+    assert AboveThreshold(1.0, threshold=2.5).ask(value) is above
+
+
+# Rounded, a change of 1 in the query could become a change of 2.
+@pytest.mark.parametrize(("resolution", "value"), [(1, 0.5), (4, 2.3), (4, 0.125)])
+def test_a_value_that_is_no_multiple_of_the_fraction_is_refused(script, resolution, value):
+    noise = script(0, 0)
+    monitor = AboveThreshold(1.0, threshold=10, resolution=resolution)
+    with pytest.raises(MonitorError, match=f"{value} is not a multiple of 1/{resolution}"):
+        monitor.ask(value)
+    assert noise.numbers == [0]
+    assert not monitor.halted
+
+
 def law_of_the_first_above(epsilon: float, threshold: int, values: list[int]) -> list[float]:
     """The probability that each question is the first one answered ⊤, and that none is."""
     below = np.cumsum(laplace(4 / epsilon))

@@ -54,6 +54,11 @@ class TestStepHistogram:
     def test_noise_of_another_deviation_is_noticed(self):
         assert self.wrong_noise(StepHistogram(HistogramPlan(5.2, -1000.0, 0.0)))
 
+    def test_the_noise_that_decides_is_the_noise_of_the_estimate(self):
+        decision = StepHistogram(HistogramPlan(5.0, 10.0, 0.0)).decide(self.many_cells_of(9))
+        assert 0 < len(decision.items) < CELLS
+        assert decision.estimates.min() >= 10
+
     def test_each_step_has_noise_of_its_own(self):
         histogram = StepHistogram(HistogramPlan(5.0, -1000.0, 0.0))
         first, second = (histogram.decide(self.many_cells_of(0)) for _ in range(2))

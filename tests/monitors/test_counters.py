@@ -93,6 +93,15 @@ def test_users_may_be_looked_up_in_any_order(users):
     assert counters.active(asked).tolist() == [charge < 2 for charge in expected]
 
 
+def test_a_user_takes_ten_bytes_from_the_first_charge_on():
+    counters = Counters(2)
+    for charged in ([], [5], [5, 2**64 - 1]):
+        counters.charge(numbers(charged))
+        users, charges = counters.snapshot()
+        assert (users.dtype, charges.dtype) == (np.uint64, np.uint16)
+        assert counters.charges(numbers([5])).dtype == np.uint16
+
+
 def test_looking_up_nobody_gives_nothing():
     counters = Counters(1)
     counters.charge(numbers([1]))

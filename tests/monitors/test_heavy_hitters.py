@@ -21,6 +21,7 @@ from streamer.monitors.heavy_hitters import (
 from streamer.monitors.perturbation import Perturbation
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.randomness import SeededBytes
 from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan, Workload
 from tests.monitors.chance import implausible_law
@@ -400,6 +401,34 @@ def test_in_a_declared_domain_where_all_items_are_held_there_is_no_other_report(
     decider = Decider(plan, noise=NoNoise())
     decision = decider.decide(Tally(items(0, 1), items(1, 1)))
     assert reported(decision) == {0: 1, 1: 1}
+
+
+def test_in_a_declared_domain_a_held_item_that_rests_keeps_no_unheld_item_from_being_asked():
+    plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
+    decider = Decider(plan, noise=NoNoise())
+    decisions = [decider.decide(Tally(items(0), items(60)), {0}) for _ in range(200)]
+    # The other item passes with a probability above 0.3: never in 200 steps, below 1e-30.
+    assert {item for decision in decisions for item in decision.items.tolist()} == {1}
+    assert all(decision.estimates.dtype == np.int64 for decision in decisions)
+
+
+@pytest.mark.parametrize("item", [2, 3])
+def test_an_item_outside_the_declared_domain_is_refused(item):
+    monitor = truthful(planned(domain=Domain.DECLARED, threshold=1, items=2))
+    with pytest.raises(MonitorError, match=f"item {item} is not in the declared domain"):
+        monitor.count(users(1, 2, 3), items(0, item, 1))
+    assert monitor.count(users(1, 2), items(0, 1)).items.tolist() == [0, 1]
+    assert monitor.count(users(), items()).items.tolist() == []
+
+
+def test_all_noise_of_a_decider_is_made_of_the_given_bytes():
+    plan = declared()
+    decisions = [Decider(plan, random_bytes=SeededBytes(1)) for _ in range(2)]
+    told = [
+        [reported(decider.decide(Tally(items(3, 4), items(3, 3)))) for _ in range(50)]
+        for decider in decisions
+    ]
+    assert told[0] == told[1]
 
 
 def test_in_an_open_domain_only_held_items_are_ever_reported():

@@ -45,6 +45,19 @@ def test_skipped_steps_count_as_rest():
     assert not refresh.resting(100)
 
 
+def test_items_that_rested_before_a_restart_go_on_resting():
+    refresh = Refresh(2)
+    refresh.note(4, ["forgotten"])
+    refresh.restore({"a": 9, "b": 7})
+    assert [refresh.resting(step) for step in (5, 6, 7, 8, 9)] == [
+        {"a", "b"},
+        {"a", "b"},
+        {"a"},
+        {"a"},
+        set(),
+    ]
+
+
 @repeatable
 @given(
     steps=st.integers(1, 5),

@@ -54,6 +54,11 @@ def test_in_an_open_domain_only_items_with_an_active_holder_are_asked_about():
     assert len(noise.calls) == 4
 
 
+def test_items_need_no_order_among_themselves():
+    monitor = ShiftingHeavyHitters(4, planned(), noise=NoNoise())
+    assert set(found(monitor.observe(["a", 1, 1, "a"]))) == {1, "a"}
+
+
 def test_in_a_declared_domain_every_item_is_asked_about():
     noise = ScriptedNoise([0, 0, 9])
     plan = planned(domain=Domain.DECLARED, threshold=3)

@@ -51,6 +51,11 @@ def test_a_noisy_value_at_the_threshold_is_above():
     assert evolving(3, 5, [2]).ask([1, 1, 1], weight).above
 
 
+@pytest.mark.parametrize(("noise", "above"), [(1, False), (2, True)])
+def test_a_threshold_between_two_whole_numbers_is_reached_by_the_greater_one(noise, above):
+    assert evolving(3, 4.5, [noise]).ask([1, 1, 1], weight).above is above
+
+
 @pytest.mark.parametrize("noise", [2, 3, 40])
 def test_the_estimate_is_the_noisy_value_itself(noise):
     assert evolving(3, 5, [noise]).ask([1, 1, 1], weight).estimate == 3 + noise

@@ -64,14 +64,14 @@ def test_without_histograms_it_is_the_composition_of_pure_privacy(epsilon, halts
 
 def test_distances_that_vanish_lead_to_the_composition_of_pure_privacy():
     alone = restarts_delta(0.4, 7, 0.2, 0.0)
-    assert restarts_delta(0.4, 7, 0.2, 1e-6) == pytest.approx(alone, rel=1e-5)
+    assert restarts_delta(0.4, 7, 0.2, 1e-6) == pytest.approx(alone, rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("halts", [1, 50])
 def test_questions_that_tell_nothing_leave_the_histograms_alone(epsilon, halts):
     expected = gaussian_delta(epsilon, 0.8)
-    assert restarts_delta(epsilon, halts, 1e-9, 0.8) == pytest.approx(expected, rel=1e-6)
+    assert restarts_delta(epsilon, halts, 1e-9, 0.8) == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def test_one_run_keeps_its_own_epsilon_with_nothing_left_for_delta():
@@ -95,7 +95,7 @@ class TestHistogramEachStep:
     def test_a_set_of_the_reach_is_missed_with_the_planned_probability(self, guarantee, cells):
         planned = plan_histograms(guarantee, WORKLOAD)
         missed = normal_tail((planned.reach - planned.threshold) / planned.deviation)
-        assert missed == pytest.approx(WORKLOAD.tail, rel=1e-3)
+        assert missed == pytest.approx(WORKLOAD.tail, rel=1e-3, abs=0)
 
     def test_an_empty_item_is_reported_with_at_most_the_planned_probability(self, guarantee, cells):
         planned = plan_histograms(guarantee, WORKLOAD)

@@ -61,6 +61,10 @@ def test_it_never_counts_more_successes_than_trials():
     assert draw_binomial(3, Decimal("1e-40"), GivenBytes(2**BITS - 1)) <= 3
 
 
+def test_it_ends_where_rounding_leaves_the_sum_of_all_probabilities_below_the_uniform_number():
+    assert draw_binomial(300, Decimal("0.7"), GivenBytes(2**BITS - 1)) == 300
+
+
 def test_no_trials_have_no_success():
     assert draw_binomial(0, Decimal("0.5"), GivenBytes(2**BITS - 1)) == 0
 
@@ -129,3 +133,9 @@ def test_bits_beyond_the_bound_are_ignored():
 
 def test_one_choice_needs_no_randomness():
     assert draw_below(1, GivenBytes(0)) == 0
+
+
+@pytest.mark.parametrize("bound", [0, -1])
+def test_a_bound_that_leaves_nothing_to_choose_from_is_refused(bound):
+    with pytest.raises(ValueError, match=f"no whole number from 0 to {bound - 1}"):
+        draw_below(bound, GivenBytes(0))

@@ -170,7 +170,7 @@ def test_the_cap_is_delta1_rounded_down(guarantee, cap):
 def test_the_two_parts_of_delta_add_up_to_it(keys_delta):
     calibration = calibrate(Guarantee(1.0, 1e-6, 3), keys_delta=keys_delta)
     assert calibration.keys_delta == keys_delta
-    assert calibration.charge_delta + keys_delta == pytest.approx(1e-6, rel=1e-15)
+    assert calibration.charge_delta + keys_delta == pytest.approx(1e-6, rel=1e-15, abs=0)
 
 
 @pytest.mark.parametrize(

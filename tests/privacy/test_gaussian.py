@@ -40,12 +40,12 @@ def test_delta_is_the_hockey_stick_of_two_gaussians(epsilon, distance):
             lambda x: mpmath.npdf(x, distance) - mpmath.exp(epsilon) * mpmath.npdf(x),
             [edge, edge + 5, edge + 50],
         )
-    assert gaussian_delta(epsilon, distance) == pytest.approx(float(expected), rel=1e-9)
+    assert gaussian_delta(epsilon, distance) == pytest.approx(float(expected), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (-1.0, 0.6321205588285577)])
 def test_without_a_distance_only_a_negative_epsilon_costs(epsilon, delta):
-    assert gaussian_delta(epsilon, 0) == pytest.approx(delta, rel=1e-12)
+    assert gaussian_delta(epsilon, 0) == pytest.approx(delta, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("distance", [1e-3, 0.1, 1.0])
@@ -57,7 +57,7 @@ def test_delta_is_never_negative_where_it_vanishes(distance):
 def test_the_tail_agrees_with_60_digits(bound):
     with mpmath.workdps(60):
         expected = float(precise_tail(bound))
-    assert normal_tail(bound) == pytest.approx(expected, rel=1e-12)
+    assert normal_tail(bound) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("probability", [0.4, 0.05, 1e-6, 1e-12, 1e-100])

@@ -104,8 +104,13 @@ def test_a_guarantee_cannot_be_changed_after_the_check():
 
 def test_a_positive_number_without_a_limit_may_be_large_but_not_infinite():
     check_positive("interval", 1e300)
-    with pytest.raises(SettingError, match="interval is inf"):
+    with pytest.raises(SettingError, match=r"interval is inf: it must be a number above 0$"):
         check_positive("interval", math.inf)
+
+
+def test_a_positive_number_with_a_limit_is_refused_with_that_limit():
+    with pytest.raises(SettingError, match="ratio is 7: it must be a number above 0 and at most 5"):
+        check_positive("ratio", 7, at_most=5)
 
 
 def test_a_probability_is_strictly_between_0_and_1():

@@ -86,8 +86,8 @@ def test_the_explicit_law_adds_up_to_1(explicit):
 
 def test_both_tails_agree_with_an_explicit_convolution(law, explicit):
     for bound in bounds_of(law):
-        assert law.at_least(bound) == pytest.approx(explicit.at_least(bound), rel=1e-11)
-        assert law.below(bound) == pytest.approx(explicit.below(bound), rel=1e-11)
+        assert law.at_least(bound) == pytest.approx(explicit.at_least(bound), rel=1e-11, abs=0)
+        assert law.below(bound) == pytest.approx(explicit.below(bound), rel=1e-11, abs=0)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.5, 0.95, 0.999999])
@@ -128,15 +128,19 @@ def test_the_tail_of_w_alone_includes_its_end(scale, distance):
     # A v of scale 0.001 is 0 but for a chance of e^-1000.
     ratio = math.exp(-1 / scale)
     alone = NoiseLaw(scale, 1e-3, 0)
-    assert alone.at_least(distance) == pytest.approx(ratio**distance / (1 + ratio), rel=1e-12)
-    assert alone.below(-distance) == pytest.approx(ratio ** (distance + 1) / (1 + ratio), rel=1e-12)
+    assert alone.at_least(distance) == pytest.approx(
+        ratio**distance / (1 + ratio), rel=1e-12, abs=0
+    )
+    assert alone.below(-distance) == pytest.approx(
+        ratio ** (distance + 1) / (1 + ratio), rel=1e-12, abs=0
+    )
 
 
 def test_at_least_and_above_differ_by_the_probability_of_the_bound_itself(law, explicit):
     for bound in (0, 1, law.cap, law.cap + 5):
         mass = explicit.masses[bound - explicit.least]
         difference = law.at_least(bound) - law.at_least(bound + 1)
-        assert difference == pytest.approx(mass, rel=1e-9)
+        assert difference == pytest.approx(mass, rel=1e-9, abs=0)
         assert mass > 0
 
 
@@ -209,7 +213,9 @@ def test_the_precise_tail_has_fifty_digits(law, beyond):
 @pytest.mark.parametrize("law", PRECISE, ids=str)
 def test_the_precise_tail_agrees_with_the_quick_one(law):
     for bound in range(law.cap, law.cap + 30):
-        assert float(law.precise_at_least(bound)) == pytest.approx(law.at_least(bound), rel=1e-12)
+        assert float(law.precise_at_least(bound)) == pytest.approx(
+            law.at_least(bound), rel=1e-12, abs=0
+        )
 
 
 def test_the_precise_tail_is_refused_below_the_cap():

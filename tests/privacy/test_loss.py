@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer.privacy.loss import charge_delta, total_epsilon
+from streamer.privacy import loss
+from streamer.privacy.loss import CUT, charge_delta, total_epsilon
 from streamer.privacy.terms import Neighbours
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -93,12 +94,14 @@ def test_delta_agrees_with_sums_of_60_digits_and_is_never_below_them(epsilon, sc
     truth = true_delta(epsilon, scale, k, neighbours)
     delta = charge_delta(epsilon, scale, k, neighbours)
     assert truth <= delta
-    assert delta == pytest.approx(float(truth), rel=1e-8)
+    assert delta == pytest.approx(float(truth), rel=1e-8, abs=0)
 
 
 def test_delta_of_the_most_contributions_agrees_with_sums_of_60_digits():
     truth = true_delta(1.0, 845.13, 10_000, REPLACE)
-    assert charge_delta(1.0, 845.13, 10_000, REPLACE) == pytest.approx(float(truth), rel=1e-8)
+    assert charge_delta(1.0, 845.13, 10_000, REPLACE) == pytest.approx(
+        float(truth), rel=1e-8, abs=0
+    )
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])
@@ -106,6 +109,62 @@ def test_delta_of_the_most_contributions_agrees_with_sums_of_60_digits():
 def test_delta_is_never_below_the_truth_where_two_close_probabilities_are_subtracted(epsilon, k):
     for scale in (multiple / epsilon for multiple in (2.0, 5.0, 10.0, 20.0)):
         assert charge_delta(epsilon, scale, k, REPLACE) >= true_delta(epsilon, scale, k, REPLACE)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize(("epsilon", "scale", "k"), [(60.0, 20.9695, 3), (30.0, 400.0, 7)])
+def test_what_the_sums_leave_out_is_part_of_every_delta(epsilon, scale, k, neighbours):
+    # A loss of ε takes so many ⊥ that its true probability is far below the cut.
+    assert true_delta(epsilon, scale, k, neighbours) < 1e-6 * CUT
+    assert charge_delta(epsilon, scale, k, neighbours) == pytest.approx(4e-24, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize(("epsilon", "scale", "k"), USUAL[:3])
+def test_a_hundred_billionth_is_added_for_rounding(epsilon, scale, k):
+    truth = true_delta(epsilon, scale, k, ADD_REMOVE)
+    more = charge_delta(epsilon, scale, k, ADD_REMOVE) / truth - 1
+    assert float(more) == pytest.approx(1e-11, rel=0.1, abs=0)
+
+
+def mass_beyond(n: int, k: int, success: float, step: int) -> mpmath.mpf:
+    """The mass of NB(k, success) from n on, upwards (step 1) or downwards (step -1)."""
+    with mpmath.workdps(60):
+        success, total = mpmath.mpf(success), mpmath.mpf(0)
+        mass = mpmath.binomial(n + k - 1, n) * success**k * (1 - success) ** n
+        # Terms fall ever faster away from the mean: what follows the last is nothing beside it.
+        while mass > 1e-12 * total:
+            total += mass
+            n += step
+            if n < 0:
+                break
+            larger = max(n, n - step)
+            ratio = (1 - success) * (larger + k - 1) / larger
+            mass *= ratio if step > 0 else 1 / ratio
+        return total
+
+
+WINDOWS = [(1, 1.0), (1, 400.0), (2, 0.2), (3, 20.9695), (30, 49.42), (1000, 267.8), (9000, 0.5)]
+
+
+@pytest.mark.parametrize("present", [True, False])
+@pytest.mark.parametrize(("k", "scale"), WINDOWS)
+def test_the_window_leaves_out_less_than_the_cut_on_either_side_and_is_hardly_wider(
+    k, scale, present
+):
+    success = 1 / (1 + math.exp(-1 / scale if present else 1 / scale))
+    mean = k * (1 - success) / success
+    first, last = loss._window(k, success)
+    assert mass_beyond(last + 1, k, success, 1) <= CUT
+    # Chernoff's bound is a few digits above the truth: less than a tenth of the way to the mean.
+    assert mass_beyond(last - math.ceil((last - mean) / 10), k, success, 1) > CUT
+    if first > 0:
+        assert mass_beyond(first - 1, k, success, -1) <= CUT
+    assert mass_beyond(first + math.ceil((mean - first) / 10), k, success, -1) > CUT
+
+
+def test_windows_begin_at_0_and_beyond_it():
+    begins = {loss._window(k, 1 / (1 + math.exp(-1 / scale)))[0] > 0 for k, scale in WINDOWS}
+    assert begins == {True, False}
 
 
 # 2. Every adaptive adversary, by value iteration
@@ -205,7 +264,7 @@ def test_the_best_adversary_against_a_user_who_may_be_absent_reaches_delta_exact
     epsilon, scale, k
 ):
     best = best_add_remove_adversary(epsilon, scale, k)
-    assert charge_delta(epsilon, scale, k, ADD_REMOVE) == pytest.approx(best, rel=1e-9)
+    assert charge_delta(epsilon, scale, k, ADD_REMOVE) == pytest.approx(best, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("first_world", [0, 1])
@@ -214,7 +273,7 @@ def test_the_best_adversary_against_a_replaced_user_reaches_delta_exactly(
     epsilon, scale, k, first_world
 ):
     best = best_replace_adversary(epsilon, scale, k, first_world=first_world)
-    assert charge_delta(epsilon, scale, k, REPLACE) == pytest.approx(best, rel=1e-9)
+    assert charge_delta(epsilon, scale, k, REPLACE) == pytest.approx(best, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(("epsilon", "scale", "k"), SMALL_GAMES)
@@ -271,7 +330,7 @@ def test_delta_agrees_with_an_explicit_convolution_of_the_two_processes(
     epsilon, scale, k, neighbours
 ):
     explicit = delta_of(losses(scale, k, neighbours), epsilon, scale)
-    assert charge_delta(epsilon, scale, k, neighbours) == pytest.approx(explicit, rel=1e-9)
+    assert charge_delta(epsilon, scale, k, neighbours) == pytest.approx(explicit, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -321,8 +380,10 @@ def test_replacing_a_user_is_seen_no_less_than_removing_one(epsilon, scale, k):
     assert replaced >= charge_delta(epsilon, scale, k, ADD_REMOVE) * (1 - 1e-9)
 
 
-def test_delta_is_a_probability_even_where_the_noise_is_far_too_small():
-    assert charge_delta(1e-9, 0.2, 5, REPLACE) <= 1.0
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("k", [5, 20])
+def test_delta_is_a_probability_even_where_the_noise_is_far_too_small(k, neighbours):
+    assert 0.99 < charge_delta(1e-9, 0.2, k, neighbours) <= 1.0
 
 
 @repeatable

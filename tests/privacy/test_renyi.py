@@ -83,6 +83,33 @@ def test_the_bound_is_above_the_exact_delta_of_whole_weights(epsilon, scale, k, 
     assert fractional_delta(epsilon, scale, k, neighbours) >= exact
 
 
+def bound_at(order: mpmath.mpf, epsilon: float, scale: float, k: int) -> mpmath.mpf:
+    """The logarithm of (13) for replacing a user, at this order."""
+    u = 1 / mpmath.mpf(scale)
+    present = order * u - mpmath.log(1 + mpmath.exp(u) - mpmath.exp((1 - order) * u))
+    absent = -mpmath.log(1 + mpmath.exp(u) - mpmath.exp(order * u)) - (order - 1) * u
+    divergence = (present + absent) * (k + 1) / (order - 1)
+    return (order - 1) * (divergence - epsilon + mpmath.log(1 - 1 / order)) - mpmath.log(order)
+
+
+@pytest.mark.parametrize(("epsilon", "scale", "k"), [(1.0, 26.323, 3), (0.5, 93.7, 10)])
+def test_the_bound_is_the_least_over_all_orders_and_a_billionth_for_rounding(epsilon, scale, k):
+    with mpmath.workdps(40):
+        low, high = mpmath.mpf("1.0001"), mpmath.log1p(mpmath.exp(1 / mpmath.mpf(scale))) * scale
+        # One valley: each round leaves out a third on the side that is higher.
+        for _ in range(90):
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            higher = bound_at(left, epsilon, scale, k) > bound_at(right, epsilon, scale, k)
+            low, high = (left, high) if higher else (low, right)
+        least = mpmath.exp(bound_at(low, epsilon, scale, k))
+    found = fractional_delta(epsilon, scale, k, REPLACE)
+    assert found == pytest.approx(float(least) * (1 + 1e-9), rel=2e-10, abs=0)
+
+
+def test_the_bound_is_1_where_the_noise_is_far_too_small():
+    assert fractional_delta(0.05, 0.5, 5, REPLACE) == pytest.approx(1.0, rel=1e-8)
+
+
 # Fractional weights
 
 
@@ -154,7 +181,7 @@ def test_the_exact_delta_of_whole_weights_would_be_caught_by_fractional_ones(
 
 def test_weights_of_1_alone_give_the_exact_delta_of_whole_weights():
     best = best_fractional_adversary(1.0, 3.0, 2, parts=1)
-    assert best == pytest.approx(charge_delta(1.0, 3.0, 2, ADD_REMOVE), rel=1e-9)
+    assert best == pytest.approx(charge_delta(1.0, 3.0, 2, ADD_REMOVE), rel=1e-9, abs=0)
 
 
 # Which way things go

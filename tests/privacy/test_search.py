@@ -90,12 +90,14 @@ def test_least_point_comes_close_to_the_end_where_the_valley_lies_there(slope, e
     assert least_point(lambda x: slope * x, 2.0, 5.0, rounds=40) == pytest.approx(end, abs=1e-6)
 
 
-def test_least_point_answers_with_the_cheapest_point_it_has_asked_about_in_a_valley():
+@pytest.mark.parametrize("rounds", [0, 9, 10])
+@pytest.mark.parametrize("bottom", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_least_point_answers_with_the_cheapest_point_it_has_asked_about_in_a_valley(bottom, rounds):
     costs = {}
 
     def cost(x):
-        costs[x] = abs(x - 0.3)
+        costs[x] = abs(x - bottom)
         return costs[x]
 
-    found = least_point(cost, 0.0, 1.0, rounds=10)
+    found = least_point(cost, 0.0, 1.0, rounds)
     assert costs[found] == min(costs.values())

@@ -10,7 +10,7 @@ from streamer.stream.engine import Engine, EngineState
 from streamer.stream.periods import Period
 from streamer.stream.publication import LONG_RUN, Published
 from streamer.stream.records import Decided, Entry, Hitter
-from streamer.stream.watching import Watcher
+from streamer.stream.watching import Phase, Watcher
 from tests.stream.making import TIMING, RepeatingDecider, batch, new_intake, record, terms
 
 TERMS = terms()
@@ -50,6 +50,7 @@ class Told:
 class Bench(Watcher):
     def __init__(self, state=None):
         self.told, self.points, self.done = Told(), [], []
+        self.taken_in, self.sent, self.phases = [], [], []
         self.engine = Engine(new_intake(), TERMS, state, RepeatingDecider(3))
         self.pipeline = Pipeline(
             self.engine, self.told, self.told, TIMING, self, self.points.append
@@ -58,6 +59,16 @@ class Bench(Watcher):
 
     def closed(self, decided, engine):
         self.done.append(decided)
+
+    def received(self, batch, received):
+        self.taken_in.append((batch, received))
+
+    def published(self, publication):
+        self.sent.append((publication.through, self.points[-1]))
+
+    def timed(self, phase, seconds):
+        assert 0 <= seconds < 60
+        self.phases.append(phase)
 
     def hold(self, step, item, users):
         records = [record(f"u{user}", item, step=step) for user in range(users)]
@@ -82,6 +93,25 @@ async def test_a_step_with_hitters_is_kept_then_published_then_noted():
     ]
     assert bench.points == ["decided", "appended", "published", "noted"]
     assert [decided.step for decided in bench.done] == [5]
+
+
+async def test_what_is_received_is_told_and_handed_back():
+    bench = Bench()
+    await bench.pipeline.start_at(5)
+    records = batch([record("u", "a", step=5)])
+    received = bench.pipeline.receive(records, None)
+    assert bench.taken_in == [(records, received)]
+    assert bench.engine.intake.open_steps == [5]
+
+
+async def test_what_is_published_is_told_when_it_is_noted_with_how_long_everything_took():
+    bench = Bench()
+    await bench.pipeline.start_at(5)
+    bench.told.snapshot_due = True
+    bench.hold(5, "a", 4)
+    await bench.close_through(5)
+    assert bench.sent == [(5, "noted")]
+    assert bench.phases == [Phase.DECIDE, Phase.APPEND, Phase.PUBLISH, Phase.SNAPSHOT]
 
 
 async def test_steps_without_hitters_are_kept_and_recorded_later():
@@ -160,6 +190,13 @@ async def test_a_decision_that_may_not_be_published_is_published_as_it_was():
         ("publish", 9, [(9, "a")], [(8, 8, 0), (9, 9, 1)]),
         ("note", 9, {"out": 10}),
     ]
+
+
+async def test_before_it_is_recovered_nothing_is_published():
+    bench = Bench(past(published=7).state)
+    with pytest.raises(MonitorError, match="no first step"):
+        await bench.pipeline.record_quiet_steps()
+    assert bench.told.story == []
 
 
 async def test_what_is_published_is_not_published_again():

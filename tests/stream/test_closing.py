@@ -160,6 +160,9 @@ class TestOurClock:
     def test_a_step_is_due_after_lateness_and_skew(self, now, step):
         assert frontier().due(over(4) + SKEW + now) == step
 
+    def test_it_is_behind_by_the_time_since_the_last_closed_step_ended(self):
+        assert frontier("a").behind(4, TIMING.end(4) + 27) == 27
+
     def test_without_skew_it_is_due_with_the_lateness(self):
         assert frontier(skew=0).due(over(4)) == 4
 

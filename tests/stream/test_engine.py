@@ -182,6 +182,18 @@ class TestEmptySteps:
         assert reported(hold(engine, 16, "u x")) == {"x": 1}
 
 
+class TestTurnout:
+    def test_it_is_of_the_last_closed_step_and_nothing_for_an_empty_one(self):
+        engine = started(contributions=1)
+        assert engine.turnout == Turnout(0, 0, 0)
+        hold(engine, 0, "u x", "u y", "v z")
+        assert engine.turnout == Turnout(events=3, users=2, exhausted=0)
+        hold(engine, 1, "u x", "v x", "w x")
+        assert engine.turnout == Turnout(events=3, users=3, exhausted=2)
+        close_all(engine, 2)
+        assert engine.turnout == Turnout(0, 0, 0)
+
+
 class TestPeriods:
     def test_everybody_counts_again_in_a_new_period(self):
         engine = started(period_steps=3, contributions=1)
@@ -231,6 +243,8 @@ class TestPeriods:
         engine = started(period_steps=10)
         decisions = close_all(engine, 34)
         assert [(one.first, one.step, one.period.number) for one in decisions] == [(0, 34, 3)]
+        decisions = close_all(engine, 64)
+        assert [(one.first, one.step, one.period.number) for one in decisions] == [(35, 64, 6)]
 
     def test_the_terms_are_those_of_the_engine_when_its_state_had_others(self):
         engine = started(period_steps=10)
