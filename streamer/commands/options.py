@@ -62,7 +62,11 @@ ItemsCount = Annotated[
 ]
 DomainChoice = Annotated[
     Domain,
-    typer.Option("--domain", help="Are all items known in advance?", rich_help_panel=_PLANNING),
+    typer.Option(
+        "--domain",
+        help="open: items as they come, as in the service; declared: all are known before.",
+        rich_help_panel=_PLANNING,
+    ),
 ]
 Threshold = Annotated[
     int | None,

@@ -57,6 +57,16 @@ def bootstrap(tmp_path_factory) -> Iterator[str]:
     broker.stop()
 
 
+@pytest.fixture
+def absent(tmp_path) -> Iterator[Broker]:
+    """A broker that is yet to be started."""
+    broker = Broker(tmp_path / "kafka")
+    with or_skipped():
+        broker.format()
+    yield broker
+    broker.stop()
+
+
 @dataclass(frozen=True)
 class World:
     """Topics, an identity and a key that no other test uses."""

@@ -17,8 +17,7 @@ from streamer.service import hosting
 from streamer.service.kafka_service import KafkaService
 from streamer.stream.watching import Phase
 from streamer.transport.kafka_source import KafkaSource
-from tests.kafka.broker import Broker
-from tests.kafka.conftest import World, or_skipped
+from tests.kafka.conftest import World
 from tests.kafka.harness import Record, event, produce
 from tests.kafka.served import serving
 from tests.web.asking import ask
@@ -34,16 +33,6 @@ REJECTED = {"not_json": [b"no", b"nor this"], "empty": [b""], "missing_item": [b
 def serve(tmp_path):
     with serving(tmp_path) as serve:
         yield serve
-
-
-@pytest.fixture
-def absent(tmp_path):
-    """A broker that is yet to be started."""
-    broker = Broker(tmp_path / "kafka")
-    with or_skipped():
-        broker.format()
-    yield broker
-    broker.stop()
 
 
 async def test_operators_see_what_it_waits_for_before_there_is_a_broker(absent, serve):

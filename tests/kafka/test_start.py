@@ -9,21 +9,10 @@ from streamer.broker.topics import TopicAdmin
 from streamer.service import kafka_service
 from streamer.service.kafka_service import KafkaService
 from streamer.transport.kafka_source import KafkaSource
-from tests.kafka.broker import Broker
-from tests.kafka.conftest import World, or_skipped
+from tests.kafka.conftest import World
 from tests.kafka.harness import eventually, running, values_of
 
 WAITING = "waiting for a broker to answer"
-
-
-@pytest.fixture
-def absent(tmp_path):
-    """A broker that is yet to be started."""
-    broker = Broker(tmp_path / "kafka")
-    with or_skipped():
-        broker.format()
-    yield broker
-    broker.stop()
 
 
 async def test_a_broker_that_comes_later_is_waited_for(absent, caplog):
