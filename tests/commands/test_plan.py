@@ -58,6 +58,7 @@ def test_the_step_length_is_only_printed(run):
     assert "1,440 steps of 10 seconds: 4 hours" in run("plan", "--step", 10).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_it_draws_the_detection_curve(run, tmp_path, suffix):
     picture = tmp_path / f"plan.{suffix}"

@@ -177,6 +177,7 @@ def test_a_choice_of_the_settings_is_told_by_its_values(run, source):
     refused(result, "privacy.calibration is fractional: input should be 'exact' or 'theorem'")
 
 
+@pytest.mark.slow
 def test_the_summary_is_not_broken_into_lines(run, tmp_path):
     source = tmp_path / "bad.jsonl"
     kinds = (

@@ -21,6 +21,7 @@ async def ended(process):
     return await asyncio.to_thread(process.ended)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 async def test_plain_lines_in_a_pipe_from_the_past_on_and_a_clean_end(which):
     stream = new_stream()
@@ -63,6 +64,7 @@ def test_at_a_terminal_too_a_mistake_is_one_sentence_below_what_was_there():
     assert watch.written.count(ALTERNATE) == watch.written.count(NORMAL)
 
 
+@pytest.mark.slow
 async def test_it_waits_for_a_server_that_goes_away_and_goes_on():
     stream = new_stream()
     stream.step(crash=50)

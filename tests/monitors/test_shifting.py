@@ -180,12 +180,14 @@ def other_law(first, second):
     return any(differ(int(one), int(other), RUNS, checks=9) for one, other in pairs)
 
 
+@pytest.mark.slow
 def test_in_a_declared_domain_both_forms_report_with_the_same_probabilities(reference_reports):
     plan = planned(domain=Domain.DECLARED, threshold=3)
     vectorised = reports_of_the_vectorised_form(plan, Decider(plan))
     assert not other_law(reference_reports, vectorised)
 
 
+@pytest.mark.slow
 def test_a_vectorised_form_without_the_unheld_items_is_noticed(reference_reports):
     plan = planned(domain=Domain.DECLARED, threshold=3)
     vectorised = reports_of_the_vectorised_form(plan, ForgetsUnheldItems(plan))

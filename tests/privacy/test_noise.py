@@ -82,6 +82,7 @@ def test_draws_from_the_secure_source_follow_the_law_of_their_scale(scale):
     assert not rejected(DiscreteLaplace(scale).draw(DRAWS), scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.95, 1.05])
 @pytest.mark.parametrize("scale", SCALES)
 def test_draws_of_a_scale_five_percent_off_are_rejected(scale, wrong):

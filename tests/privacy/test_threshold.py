@@ -113,6 +113,7 @@ def test_the_two_parts_of_delta_add_up_to_it(guarantee, workload):
     assert total == pytest.approx(guarantee.delta, rel=1e-15, abs=0)
 
 
+@pytest.mark.slow
 @every_open
 def test_no_other_split_of_delta_has_a_smaller_threshold_by_more_than_1(guarantee, workload):
     best = min(

@@ -101,6 +101,7 @@ async def test_a_head_is_an_answer_without_its_body(operators, path):
     assert answer.body == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 async def test_nothing_can_be_changed(operators, path, method):
@@ -108,6 +109,7 @@ async def test_nothing_can_be_changed(operators, path, method):
     assert answer.status == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
