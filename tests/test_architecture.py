@@ -23,7 +23,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "broker": ({"errors"}, {"aiokafka"}),
     "journal": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
     "transport": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
-    "config": ({"errors", "privacy"}, {"pydantic", "pydantic_settings", "yaml"}),
+    "config": ({"errors", "privacy"}, {"pydantic", "pydantic_core", "pydantic_settings", "yaml"}),
     "operations": (ENGINE | {"config"}, {"prometheus_client"}),
     "web": (ENGINE | {"operations"}, {"starlette", "uvicorn", "prometheus_client", "msgspec"}),
     "service": (EDGES | {"config", "operations", "web", "streamer"}, {"numpy", "aiokafka"}),

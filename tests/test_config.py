@@ -175,6 +175,13 @@ class TestWrongOnes:
         [sentence] = complaints(path=file("privacy:\n  epsilon: 1\n  delta: 0.1\n  epsilon: 2\n"))
         assert sentence == "config names epsilon twice: keep one of them"
 
+    @pytest.mark.parametrize("truth", ["true", "yes", "off"])
+    def test_a_truth_where_a_number_belongs(self, file, truth):
+        """It would count as 1 or 0."""
+        [sentence] = complaints(path=file(f"privacy: {{epsilon: {truth}}}"))
+        shown = truth != "off"
+        assert sentence == f"privacy.epsilon is {shown}: true and false are no values of it"
+
     def test_an_empty_name(self):
         for name in ("events_topic", "transactional_id", "group_id"):
             [sentence] = complaints({"kafka": {name: ""}})
