@@ -9,8 +9,9 @@ READY := $(VENV)/.ready
 # Files in turns to as many processes as there are processors, each with a broker of its own if
 # it needs one.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+MUTANTS := $(BIN)/python -m tests.mutation
 
-.PHONY: demo test test-fast chaos lint format bench pictures constraints clean
+.PHONY: demo test test-fast chaos mutants lint format bench pictures constraints clean
 
 demo: $(READY)
 	$(BIN)/streamer demo
@@ -23,6 +24,15 @@ test-fast: $(READY)  # neither a broker nor a browser, and nothing that takes it
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -s
+
+mutants: $(READY)  # the table in CONTRIBUTING.md, row by row; those that nobody noticed are printed
+	$(MUTANTS) $(filter-out %/baselines.py,$(wildcard streamer/privacy/*.py)) -- tests/privacy
+	$(MUTANTS) $(wildcard streamer/monitors/*.py) -- tests/monitors
+	$(MUTANTS) streamer/service/pipeline.py \
+		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication) \
+		-- tests/service/test_pipeline.py tests/stream
+	$(MUTANTS) $(wildcard streamer/journal/sqlite*.py) \
+		streamer/journal/kafka_records.py streamer/journal/base.py -- tests/journal
 
 lint: $(READY)
 	$(BIN)/ruff check .
