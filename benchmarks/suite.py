@@ -33,6 +33,7 @@ NAMES = (
     "growth",
     "noise",
     "start_up",
+    "batches",
     "intake",
     "monitor",
     "journal",

@@ -31,13 +31,16 @@ class _Whole:
 
 
 class _WholeBatch:
-    """A batch that yields its records at once."""
+    """A batch that yields its records at once; with what aiokafka asks of every batch."""
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
+        self.validate_crc = batch.validate_crc
+        self.producer_id = batch.producer_id
+        self.base_offset = batch.base_offset
+        self.next_offset = batch.next_offset
+        self.is_control_batch = batch.is_control_batch
+        self.is_transactional = batch.is_transactional
 
     def __next__(self) -> Any:
         """The one record of a batch that only ends a transaction."""
@@ -58,44 +61,54 @@ class _WholeBatches:
     def has_next(self) -> bool:
         return bool(self._batches.has_next())
 
-    def next_batch(self) -> _WholeBatch:
-        return _WholeBatch(self._batches.next_batch())
+    def next_batch(self) -> Any:
+        batch = self._batches.next_batch()
+        single = batch.next_offset - batch.base_offset == 1  # as producers send that do not wait
+        return batch if single else _WholeBatch(batch)
 
 
 class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
     def __init__(self, tp: Any, records: Any, *others: Any) -> None:
         super().__init__(tp, records, *others)
         self.is_lean = self._value_deserializer is lean
-        self._left: list[Any] = []
+        self._batch: list[Any] = []
+        self._place = 0
+        """The batch that is being given out, and how far."""
         if self.is_lean:
             self._records = _WholeBatches(records)
 
     def _consumer_record(self, tp: Any, record: Any) -> Any:
         if not self.is_lean:
             return super()._consumer_record(tp, record)
+        if not isinstance(record, _Whole):
+            return [record]
         records, start = record.records, self.next_fetch_offset
         if records[0].offset >= start:
             return records
         return [one for one in records if one.offset >= start]  # reading began within the batch
 
     def take(self, most: int) -> tuple[list[Any], bool]:
-        """Up to so many records, and whether there may be more; what is left is next."""
-        taken, more = self._left, True
-        while more and len(taken) < most:
-            try:
-                taken = taken + next(self)
-            except StopIteration:
-                more = False
-            except CorruptRecordException:
-                if not taken:
-                    raise
-                more = False  # these are good; the damage is found again where they end
-        given, self._left = taken[:most], taken[most:]
-        if self._left:
-            self.next_fetch_offset = self._left[0].offset
-        elif given:
-            self.next_fetch_offset = max(self.next_fetch_offset, given[-1].offset + 1)
-        return given, more or bool(self._left)
+        """Up to so many records, and whether there may be more.
+
+        Each record is touched once, however small or large the batches are.
+        """
+        given: list[Any] = []
+        while len(given) < most:
+            if self._place == len(self._batch):
+                try:
+                    self._batch, self._place = next(self), 0
+                except StopIteration:
+                    return given, False
+                except CorruptRecordException:
+                    if not given:
+                        raise
+                    return given, False  # these are good; the damage is found again behind them
+            end = min(self._place + most - len(given), len(self._batch))
+            given += self._batch[self._place : end]
+            self._place = end
+            left = end < len(self._batch)
+            self.next_fetch_offset = self._batch[end].offset if left else given[-1].offset + 1
+        return given, True
 
 
 class _FetchResult(fetcher.FetchResult):  # type: ignore[misc]

@@ -39,8 +39,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _POLL_MS, _IDLE_POLLS = 500, 40
 _SLOW_SECONDS = 5.0
 
-# How long to wait when the broker has not finished the transaction before: 20 ms otherwise,
-# which is most of the time that a small transaction takes.
+# How long to wait when the broker has not finished the transaction before. With aiokafka's
+# 20 ms a small one right after another took 25 ms, so it takes 6.
 sender.BACKOFF_OVERRIDE = 0.002
 
 

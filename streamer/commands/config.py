@@ -30,4 +30,4 @@ def config_command(
         print_json(settings)
     else:
         typer.echo("# In the environment: STREAMER_SECTION__NAME, e.g. STREAMER_PRIVACY__EPSILON=1")
-        typer.echo(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), nl=False)
+        typer.echo(yaml.safe_dump(settings, sort_keys=False), nl=False)

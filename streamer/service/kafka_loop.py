@@ -105,8 +105,9 @@ class KafkaLoop:
         await self._progress.look_for_partitions()
 
     def _receive(self, batch: Batch) -> None:
-        received = self._pipeline.receive(batch, self._progress.clock())
-        self._progress.read(batch)
+        now = self._progress.clock()  # one moment: what counts and how far we are must agree
+        received = self._pipeline.receive(batch, now)
+        self._progress.read(batch, now)
         self._rejects.add(batch, received.rejections)
 
     async def _close(self) -> None:

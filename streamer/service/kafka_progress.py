@@ -42,11 +42,10 @@ class Progress:
         self._listed: int | None = None
         """The last step that was over by the clock when partitions were asked for."""
 
-    def read(self, batch: Batch) -> None:
+    def read(self, batch: Batch, now: int) -> None:
         self._stuck_since = None
         if batch.arrivals is None:
             return
-        now = self.clock()
         self.skew_ms = max(0, int(batch.arrivals.max(initial=0)) - now)
         # Nothing has arrived in the future: a producer's clock that runs ahead must
         # not close steps for others, and one that is far ahead tells nothing at all.

@@ -15,6 +15,7 @@ SMALL = {
     "step": {"events": 100_000, "rounds": 1},
     "memory": {"users": 20_000, "events": 5_000},
     "noise": {"rounds": 1},
+    "batches": {"records": 10_000, "rounds": 1},
     "intake": {"batches": 2},
     "monitor": {"steps": 1},
     "journal": {"users": 20_000},

@@ -2,29 +2,12 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+import time
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from streamer.service.kafka_service import KafkaService
-
-
-@asynccontextmanager
-async def running(settings, **parts):
-    """A service in this process, started and ended with the block."""
-    service = KafkaService(settings, **parts)
-    task = asyncio.create_task(service.run())
-    async with asyncio.timeout(60):
-        while not service.status.running:
-            if task.done():
-                task.result()
-            await asyncio.sleep(0.02)
-    try:
-        yield service
-    finally:
-        service.stop()
-        await task
+from tests.kafka.harness import running
 
 
 async def read_until(bootstrap, topic, enough, deadline=60):
@@ -57,14 +40,15 @@ async def send(bootstrap, topic, values):
 
 
 async def test_what_many_users_hold_is_reported_and_nothing_else(world):
-    settings = world.settings()
-    events = [json.dumps({"user": f"u{n}", "item": "many"}).encode() for n in range(3000)]
-    events += [json.dumps({"user": f"v{n}", "item": f"own-{n}"}).encode() for n in range(500)]
+    settings = world.settings(stream={"lateness_seconds": 3.0})
+    held = [(f"u{n}", "many") for n in range(3000)] + [(f"v{n}", f"own-{n}") for n in range(500)]
     async with running(settings):
+        moment = {"time": time.time_ns() // 1_000_000}  # one step, however long sending takes
+        events = [json.dumps({"user": user, "item": item} | moment).encode() for user, item in held]
         await send(world.bootstrap, world.topic("events"), [*events, b"no event"])
         hitters = await read_until(world.bootstrap, world.topic("hitters"), len)
     assert {hitter["item"] for hitter in hitters} == {"many"}
-    assert sum(hitter["estimate"] for hitter in hitters) == pytest.approx(3000, abs=800)
+    assert sum(hitter["estimate"] for hitter in hitters) == pytest.approx(3000, abs=500)
     rejected = await read_until(world.bootstrap, world.topic("rejected"), len)
     assert [record["reason"] for record in rejected] == ["not_json"]
 
