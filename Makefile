@@ -32,7 +32,7 @@ mutants: $(READY)  # the table in CONTRIBUTING.md, row by row; those that nobody
 		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication) \
 		-- tests/service/test_pipeline.py tests/stream
 	$(MUTANTS) $(wildcard streamer/journal/sqlite*.py) \
-		streamer/journal/kafka_records.py streamer/journal/base.py -- tests/journal
+		streamer/kafka/ledger_records.py streamer/ledger/base.py -- tests/journal
 
 lint: $(READY)
 	$(BIN)/ruff check .

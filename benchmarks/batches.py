@@ -15,7 +15,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, command_line
-from streamer.broker.lean_records import lean
+from streamer.kafka.lean_records import lean
 
 SIZES = (1, 10, 1_000)
 VALUE = b'{"user": "u-123456", "item": "crash:NPE:Foo.java:42", "time": 1767225612000}'

@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.bare_engine import TERMS
 from benchmarks.table import Row, at_most, command_line
-from streamer.journal.base import Life
-from streamer.journal.directory import DATABASE
-from streamer.journal.sqlite import SqliteJournal
+from streamer.ledger.base import Life
+from streamer.ledger.directory import DATABASE
+from streamer.ledger.sqlite import SqliteJournal
 from streamer.monitors.counters import Counters
 from streamer.stream.periods import Period
 from streamer.stream.publication import Published

@@ -24,10 +24,10 @@ from aiokafka import TopicPartition
 from benchmarks.kafka import broker, make_topic
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, at_least, command_line
-from streamer.broker.connection import Connection
-from streamer.broker.transactions import Message, Transactions, committed_consumer, read_committed
-from streamer.journal.base import Life, Restored
-from streamer.journal.kafka import KafkaJournal
+from streamer.kafka.connection import Connection
+from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.transactions import Message, Transactions, committed_consumer, read_committed
+from streamer.ledger.base import Life, Restored
 from streamer.monitors.counters import Counters, Users
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.periods import Period, Terms

@@ -8,10 +8,10 @@ import numpy as np
 from benchmarks.bare_engine import TERMS
 from benchmarks.kafka import KEY, Deployment, make_topic
 from benchmarks.workload import START, STEP_MS
-from streamer.broker.connection import Connection
-from streamer.broker.transactions import Transactions
-from streamer.journal.base import Life
-from streamer.journal.kafka import KafkaJournal
+from streamer.kafka.connection import Connection
+from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.transactions import Transactions
+from streamer.ledger.base import Life
 from streamer.monitors.counters import Counters, Users
 from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms

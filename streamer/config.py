@@ -32,7 +32,7 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableEnvironment
 
-from streamer.errors import SettingsError
+from streamer.errors import ConfigurationError
 from streamer.privacy.terms import Method, Neighbours
 
 PREFIX = "STREAMER_"
@@ -214,9 +214,9 @@ def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Se
     try:
         return FromEverywhere(**given)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise SettingsError([_sentence(dict(detail)) for detail in error.errors()]) from None
+        raise ConfigurationError([_sentence(dict(detail)) for detail in error.errors()]) from None
     except UnreadableEnvironment as error:
-        raise SettingsError([f"the environment cannot be read: {error}"]) from None
+        raise ConfigurationError([f"the environment cannot be read: {error}"]) from None
 
 
 def _check_environment() -> None:
@@ -242,7 +242,7 @@ def _check_environment() -> None:
         if "://" not in os.environ[name]  # of a Service that is called streamer-http
     ]
     if unknown:
-        raise SettingsError(unknown)
+        raise ConfigurationError(unknown)
 
 
 class _Loader(yaml.SafeLoader):
@@ -254,7 +254,7 @@ class _Loader(yaml.SafeLoader):
         names = [name.value for name, _ in node.value if isinstance(name, yaml.ScalarNode)]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise SettingsError([f"config names {twice[0]} twice: keep one of them"])
+            raise ConfigurationError([f"config names {twice[0]} twice: keep one of them"])
         return super().construct_mapping(node, deep)
 
 
@@ -270,22 +270,22 @@ def _read(file: Path | None) -> dict[str, Any]:
     try:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
     except OSError as error:
-        raise SettingsError([f"config is {file}: {error.strerror}"]) from None
+        raise ConfigurationError([f"config is {file}: {error.strerror}"]) from None
     except yaml.MarkedYAMLError as error:
         # Without the text around it, which may hold a secret.
         where = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
-        raise SettingsError([f"config is {file}: it is not YAML{where}"]) from None
+        raise ConfigurationError([f"config is {file}: it is not YAML{where}"]) from None
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise SettingsError([f"config is {file}: it is not YAML"]) from None
+        raise ConfigurationError([f"config is {file}: it is not YAML"]) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise SettingsError(
+        raise ConfigurationError(
             [f"config is {file}: it must hold sections such as stream: and privacy:"]
         )
     wrong = [name for name, section in content.items() if not isinstance(section, dict)]
     if wrong:
-        raise SettingsError(
+        raise ConfigurationError(
             [f"config is {file}: {name} must be a section with settings" for name in wrong]
         )
     return {str(name): section for name, section in content.items()}

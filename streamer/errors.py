@@ -2,7 +2,7 @@
 
     StreamerError               exit code 1
     ├── SettingError            2   a setting is out of range; says which, and what is allowed
-    ├── SettingsError           2   several wrong settings, a sentence each
+    ├── ConfigurationError           2   several wrong settings, a sentence each
     ├── InputError              2   a source cannot be read
     ├── OutputError             2   a place to write results to cannot be written
     ├── UnusableJournalError    2   a journal cannot be used as it is, and is left as it is
@@ -33,7 +33,7 @@ class SettingError(StreamerError):
         self.setting = setting
 
 
-class SettingsError(StreamerError):
+class ConfigurationError(StreamerError):
     """Wrong settings from flags, the environment or a file: one line each."""
 
     exit_code = 2

@@ -11,8 +11,8 @@ PACKAGE = Path(__file__).parent.parent / "streamer"
 
 CORE = {"errors", "privacy", "monitors"}
 ENGINE = CORE | {"stream"}
-EDGES = ENGINE | {"broker", "journal", "transport"}
-EVERYTHING = EDGES | {"operations", "web", "service", "config", "experiments", "plots"}
+EDGES = ENGINE | {"kafka", "ledger", "lines", "fleet"}
+EVERYTHING = EDGES | {"operations", "web", "service", "config", "experiments", "plots", "terminal"}
 
 # room: (rooms of ours it may import, third-party packages it may import)
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
@@ -20,13 +20,18 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "privacy": ({"errors"}, {"numpy", "cryptography"}),
     "monitors": ({"errors", "privacy"}, {"numpy"}),
     "stream": (CORE, {"numpy", "cryptography", "msgspec", "xxhash"}),
-    "broker": ({"errors"}, {"aiokafka"}),
-    "journal": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
-    "transport": (ENGINE | {"broker"}, {"numpy", "msgspec", "aiokafka"}),
+    "ledger": (ENGINE, {"numpy", "msgspec"}),
+    "kafka": (ENGINE | {"config", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
+    "lines": (ENGINE, {"numpy"}),
+    "fleet": (ENGINE, {"numpy", "msgspec"}),
     "config": ({"errors", "privacy"}, {"pydantic", "pydantic_core", "pydantic_settings", "yaml"}),
     "operations": (ENGINE | {"config"}, {"prometheus_client"}),
-    "web": (ENGINE | {"operations"}, {"starlette", "uvicorn", "prometheus_client", "msgspec"}),
+    "web": (
+        ENGINE | {"operations", "fleet"},
+        {"starlette", "uvicorn", "prometheus_client", "msgspec"},
+    ),
     "service": (EDGES | {"config", "operations", "web", "streamer"}, {"numpy", "aiokafka"}),
+    "terminal": (ENGINE | {"web"}, {"rich", "msgspec"}),
     "experiments": (CORE, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
     "commands": (EVERYTHING, {"typer", "rich", "yaml", "msgspec"}),

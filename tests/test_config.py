@@ -5,7 +5,7 @@ import os
 import pytest
 
 from streamer.config import Settings, load
-from streamer.errors import SettingsError
+from streamer.errors import ConfigurationError
 from streamer.privacy.terms import Method, Neighbours
 
 SECRET = "5ec4e7" * 11
@@ -29,7 +29,7 @@ def file(tmp_path):
 
 
 def complaints(flags=None, path=None):
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         load(flags or {}, path)
     assert caught.value.exit_code == 2
     return str(caught.value).splitlines()

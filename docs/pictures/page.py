@@ -20,18 +20,18 @@ import numpy as np
 from playwright.async_api import async_playwright
 
 from streamer.config import PrivacySettings, Settings
-from streamer.journal.base import Life
-from streamer.journal.sqlite import SqliteJournal
+from streamer.fleet.event_lines import EventLines
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.outbreaks import Outbreak, Shape
+from streamer.fleet.simulation import simulate
+from streamer.ledger.base import Life
+from streamer.ledger.sqlite import SqliteJournal
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of, timing_of
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import Publication, Published
-from streamer.transport.event_lines import EventLines
-from streamer.transport.fleet import Fleet
-from streamer.transport.outbreaks import Outbreak, Shape
-from streamer.transport.simulation import simulate
 from streamer.web.board import Board
 from streamer.web.public import public_app
 from streamer.web.server import HttpServer

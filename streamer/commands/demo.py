@@ -17,8 +17,8 @@ import typer
 from streamer.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
-    from streamer.commands.scene import Scene
     from streamer.service.demo import Demo
+    from streamer.terminal.scene import Scene
     from streamer.web.server import HttpServer
 
 _COMMAND = "    "
@@ -69,8 +69,8 @@ def _program() -> str:
 async def _run(demo: Demo, host: str, port: int, seconds: float | None) -> None:
     from contextlib import AsyncExitStack
 
-    from streamer.commands.display import displayed, ended_by_signals
     from streamer.commands.output import console
+    from streamer.terminal.display import displayed, ended_by_signals
     from streamer.web.public import public_app
     from streamer.web.server import HttpServer
 
@@ -102,8 +102,8 @@ async def _start(server: HttpServer) -> None:
 
 
 def _scene(demo: Demo, url: str) -> Scene:
-    from streamer.commands.scene import GroundTruth, Scene
-    from streamer.service.demo_fleet import OUTBREAKS
+    from streamer.fleet.endless import OUTBREAKS
+    from streamer.terminal.scene import GroundTruth, Scene
 
     def truth() -> GroundTruth:
         return GroundTruth(
@@ -124,7 +124,7 @@ def _scene(demo: Demo, url: str) -> Scene:
 
 async def _listen(demo: Demo, scene: Scene) -> None:
     """Follow the board as a reader of the page does, from what the journal knows on."""
-    from streamer.commands.scene import PAST
+    from streamer.terminal.scene import PAST
     from streamer.web.client import events_of, tell
     from streamer.web.feed import Feed
 

@@ -25,12 +25,3 @@ def warn_seeded(seed: int | None) -> None:
             f"[bold red]seed {seed}: the noise of this run can be repeated by anyone. "
             "It protects nobody.[/]"
         )
-
-
-def duration(seconds: float) -> str:
-    """1440 * 60 reads "1 day"."""
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            number = round(seconds / length)
-            return f"{number} {unit}{'s' if number != 1 else ''}"
-    return f"{seconds:g} second{'s' if seconds != 1 else ''}"

@@ -93,15 +93,16 @@ def _telling_weights(planned: Plan) -> list[int]:
 def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) -> None:
     from rich.table import Table
 
-    from streamer.commands.output import console, duration
+    from streamer.commands.output import console
+    from streamer.stream.timing import duration
 
     guarantee = planned.guarantee
-    length = duration(step_seconds * planned.workload.period_steps)
+    length = duration(round(1000 * step_seconds * planned.workload.period_steps))
     console.print(
         f"For one user and one period ({planned.workload.period_steps:,} steps of "
-        f"{duration(step_seconds)}: {length}): whatever that user did, every output is at most "
-        f"e^{guarantee.epsilon:g} times as likely as without it, but for a probability of "
-        f"{guarantee.delta:g}.\n"
+        f"{duration(round(1000 * step_seconds))}: {length}): whatever that user did, "
+        f"every output is at most e^{guarantee.epsilon:g} times as likely as without it, but for "
+        f"a probability of {guarantee.delta:g}.\n"
     )
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold")

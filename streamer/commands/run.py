@@ -14,9 +14,9 @@ from streamer.privacy.terms import Method, Neighbours
 
 if TYPE_CHECKING:
     from streamer.config import Settings
+    from streamer.lines.source import LineInput
     from streamer.service.line_job import LineJob
     from streamer.service.summary import Summary
-    from streamer.transport.line_source import LineInput
 
 _INPUT, _OUTPUT, _STREAM, _PRIVACY = "Input", "Output and state", "Stream", "Privacy"
 

@@ -18,10 +18,10 @@ import typer
 from streamer.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
-    from streamer.transport.event_lines import EventLines
-    from streamer.transport.fleet import Fleet
-    from streamer.transport.line_output import LineOutput
-    from streamer.transport.simulation import Events, FleetStep
+    from streamer.fleet.event_lines import EventLines
+    from streamer.fleet.fleet import Fleet
+    from streamer.fleet.simulation import Events, FleetStep
+    from streamer.lines.output import LineOutput
 
 KAFKA = "kafka"
 USUAL_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -135,9 +135,9 @@ def simulate_command(
     The truth has one line per step and item: how many users hold it, counted as the
     product counts, without noise.
     """
+    from streamer.fleet.fleet import Fleet
+    from streamer.fleet.outbreaks import parse_outbreak
     from streamer.privacy.guarantee import check_whole
-    from streamer.transport.fleet import Fleet
-    from streamer.transport.outbreaks import parse_outbreak
 
     check_whole("floor", floor, 1, 1_000_000_000)
     named = tuple(parse_outbreak(text) for text in outbreak or ())
@@ -184,7 +184,7 @@ def _first_moment(start: str | None, paced: bool) -> datetime:
 
 
 def _check_targets(output: str, truth: str | None, config: Path | None) -> None:
-    from streamer.transport.line_output import STANDARD_OUTPUT, check_file
+    from streamer.lines.output import STANDARD_OUTPUT, check_file
 
     if config is not None and output != KAFKA:
         raise OutputError("--config is for kafka: leave it out, or say --output kafka")
@@ -203,9 +203,9 @@ async def _write(
     from rich.progress import Progress
 
     from streamer.commands.output import notes
-    from streamer.transport.event_lines import EventLines
-    from streamer.transport.line_output import STANDARD_OUTPUT, LineOutput
-    from streamer.transport.simulation import in_arrival_order, simulate
+    from streamer.fleet.event_lines import EventLines
+    from streamer.fleet.simulation import in_arrival_order, simulate
+    from streamer.lines.output import STANDARD_OUTPUT, LineOutput
 
     began, good, bad = perf_counter(), 0, 0
     lines = EventLines(fleet.catalogue())
@@ -238,21 +238,28 @@ async def _open(
 ) -> Callable[[Events], Awaitable[None]]:
     """Something that writes records to the output, and is closed with `opened`."""
     if output == KAFKA:
-        from streamer.broker.topics import check_exists
         from streamer.config import load
-        from streamer.service.kafka_startup import connection_of
-        from streamer.transport.kafka_output import KafkaOutput
+        from streamer.fleet.catalogue import user_name
+        from streamer.kafka.bulk_output import BulkOutput
+        from streamer.kafka.startup import connection_of
+        from streamer.kafka.topics import check_exists
 
         settings = load({}, config).kafka
         connection = connection_of(settings)
         if not await connection.check():
             raise OutputError(f"output is kafka: no broker answers at {settings.bootstrap_servers}")
         await check_exists(connection, "kafka.events_topic", settings.events_topic)
-        producer = KafkaOutput(connection, settings.events_topic, lines)
+        producer = BulkOutput(connection, settings.events_topic)
         opened.push_async_callback(producer.close)
         await producer.start()
-        return producer.write
-    from streamer.transport.line_output import LineOutput
+
+        async def produce(events: Events) -> None:
+            keys = [user_name(user).encode() for user in events.users.tolist()]
+            values, arrivals = lines.render(events), events.arrivals.tolist()
+            await producer.write(keys, values, arrivals, events.users)
+
+        return produce
+    from streamer.lines.output import LineOutput
 
     file = opened.enter_context(closing(LineOutput("output", output)))
 
@@ -263,8 +270,8 @@ async def _open(
 
 
 async def _in_time(batches: Iterable[Events], wanted: bool) -> AsyncIterator[Events]:
+    from streamer.fleet.pacing import paced
     from streamer.service.clock import wall_clock
-    from streamer.transport.pacing import paced
 
     if wanted:
         async for events in paced(batches, wall_clock, asyncio.sleep):
@@ -279,7 +286,7 @@ def _noting_truth(
     happened: Iterable[FleetStep], fleet: Fleet, floor: int, target: LineOutput
 ) -> Iterator[FleetStep]:
     """Hand the steps on, and write down what is true of each."""
-    from streamer.transport.truth import true_counts, truth_lines
+    from streamer.fleet.truth import true_counts, truth_lines
 
     catalogue = fleet.catalogue()
     for step in happened:

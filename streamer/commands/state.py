@@ -12,7 +12,7 @@ from streamer.commands import options
 from streamer.errors import InputError
 
 if TYPE_CHECKING:
-    from streamer.journal.inspection import JournalFacts
+    from streamer.ledger.inspection import JournalFacts
 
 
 def state_command(
@@ -43,9 +43,9 @@ def state_command(
 
 
 def _from_directory(directory: Path) -> JournalFacts | None:
-    from streamer.journal.directory import DATABASE
-    from streamer.journal.inspection import facts_of
-    from streamer.journal.sqlite import peek
+    from streamer.ledger.directory import DATABASE
+    from streamer.ledger.inspection import facts_of
+    from streamer.ledger.sqlite import peek
     from streamer.stream.timing import StepTiming
 
     path = directory / DATABASE
@@ -58,8 +58,9 @@ def _from_directory(directory: Path) -> JournalFacts | None:
 
 async def _from_topic(config: Path | None) -> JournalFacts | None:
     from streamer.config import load
-    from streamer.journal.inspection import facts_of
-    from streamer.service.kafka_startup import connection_of, peek_journal
+    from streamer.kafka.startup import connection_of
+    from streamer.ledger.inspection import facts_of
+    from streamer.service.kafka_service import peek_journal
     from streamer.service.startup import timing_of
 
     settings = load({}, config)

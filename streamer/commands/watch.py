@@ -14,11 +14,11 @@ import typer
 from streamer.errors import InputError
 
 if TYPE_CHECKING:
-    from streamer.broker.connection import Connection
-    from streamer.commands.scene import Scene
     from streamer.config import Settings
+    from streamer.kafka.connection import Connection
     from streamer.stream.publication import Publication
     from streamer.stream.records import ResultRecord
+    from streamer.terminal.scene import Scene
     from streamer.web.answers import Published
 
 KAFKA = "kafka"
@@ -52,7 +52,7 @@ def watch_command(
 
 
 async def _watch_page(text: str) -> None:
-    from streamer.commands.scene import PAST, Scene
+    from streamer.terminal.scene import PAST, Scene
     from streamer.web.client import Follower
     from streamer.web.request import Address
 
@@ -62,8 +62,8 @@ async def _watch_page(text: str) -> None:
 
 
 async def _watch_kafka(settings: Settings) -> None:
-    from streamer.commands.scene import Scene
-    from streamer.service.kafka_startup import connection_of
+    from streamer.kafka.startup import connection_of
+    from streamer.terminal.scene import Scene
 
     kafka = settings.kafka
     connection = connection_of(kafka)
@@ -75,8 +75,8 @@ async def _watch_kafka(settings: Settings) -> None:
 
 
 async def _follow_topics(connection: Connection, settings: Settings, scene: Scene) -> None:
-    from streamer.commands.scene import PAST
-    from streamer.transport.kafka_results import KafkaResults
+    from streamer.kafka.results import KafkaResults
+    from streamer.terminal.scene import PAST
 
     topics = {
         "kafka.hitters_topic": settings.kafka.hitters_topic,
@@ -118,8 +118,8 @@ class _Told:
 
 
 async def _until_signalled(scene: Scene, following: Coroutine[Any, Any, None]) -> None:
-    from streamer.commands.display import displayed, ended_by_signals
     from streamer.commands.output import console
+    from streamer.terminal.display import displayed, ended_by_signals
 
     task = asyncio.create_task(following)
     with (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streamer.experiments.paper_example import PaperExample
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
 from streamer.monitors.heavy_hitters import Decider, HeavyHitterMonitor, Tally
-from streamer.privacy.baselines import plan_histograms, plan_restarts
+from streamer.privacy.baseline_plans import plan_histograms, plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import RandomBytes
 from streamer.privacy.terms import Method
@@ -63,7 +63,7 @@ class Contender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Candidate:
     """A method with its threshold, the families it is tuned for, and how to start a run."""
 
     method: str
@@ -95,15 +95,15 @@ def compare(
 ) -> list[Row]:
     """Run every method on the example; `progress` is called after each step of each run."""
     dice = Dice.of(random_bytes)
-    entries = enter(example, guarantee)
-    found = np.zeros((len(entries), len(example.families)))
-    false_reports = np.zeros(len(entries))
+    candidates = enter(example, guarantee)
+    found = np.zeros((len(candidates), len(example.families)))
+    false_reports = np.zeros(len(candidates))
     for _ in range(trials):
         members = example.members(dice.rng)
         families = example.family_of_step()
         order = dice.rng.permutation(example.steps).tolist()
-        for place, entry in enumerate(entries):
-            contender = entry.start(dice)
+        for place, candidate in enumerate(candidates):
+            contender = candidate.start(dice)
             for step in order:
                 reported = contender.observe(members[step])
                 found[place, families[step]] += reported.found
@@ -111,22 +111,22 @@ def compare(
                 progress()
     return [
         Row(
-            method=entry.method,
+            method=candidate.method,
             family=example.families[family].name,
             size=example.families[family].size,
             sets=example.families[family].sets,
             found=float(found[place, family]) / trials,
             false_reports=float(false_reports[place]) / trials,
-            threshold=entry.threshold,
-            reach=entry.reach,
-            users_needed=entry.reach * example.families[family].sets,
+            threshold=candidate.threshold,
+            reach=candidate.reach,
+            users_needed=candidate.reach * example.families[family].sets,
         )
-        for place, entry in enumerate(entries)
-        for family in entry.families
+        for place, candidate in enumerate(candidates)
+        for family in candidate.families
     ]
 
 
-def enter(example: PaperExample, guarantee: Guarantee) -> list[Entry]:
+def enter(example: PaperExample, guarantee: Guarantee) -> list[Candidate]:
     """All methods at their best. The classic technique is tuned for each family in turn."""
     every = tuple(range(len(example.families)))
     return [
@@ -139,16 +139,16 @@ def enter(example: PaperExample, guarantee: Guarantee) -> list[Entry]:
     ]
 
 
-def _enter_monitor(method: str, example: PaperExample, planned: Plan) -> Entry:
+def _enter_monitor(method: str, example: PaperExample, planned: Plan) -> Candidate:
     def start(dice: Dice) -> Contender:
         decider = Decider(planned, random_bytes=dice.random_bytes)
         return _Monitor(HeavyHitterMonitor(planned, decider=decider), example.users, dice.rng)
 
     every = tuple(range(len(example.families)))
-    return Entry(method, every, planned.threshold, planned.guaranteed_weight, start)
+    return Candidate(method, every, planned.threshold, planned.guaranteed_weight, start)
 
 
-def _enter_restarts(example: PaperExample, guarantee: Guarantee, family: int) -> Entry:
+def _enter_restarts(example: PaperExample, guarantee: Guarantee, family: int) -> Candidate:
     halts, ignored = example.halts(family), example.ignored(family)
     planned = plan_restarts(guarantee, example.workload, halts, ignored)
 
@@ -157,10 +157,10 @@ def _enter_restarts(example: PaperExample, guarantee: Guarantee, family: int) ->
         return _Restarted(technique, example.users, dice.rng)
 
     reach = math.ceil(planned.reach)
-    return Entry("classic sparse vector", (family,), planned.threshold, reach, start)
+    return Candidate("classic sparse vector", (family,), planned.threshold, reach, start)
 
 
-def _enter_histogram(example: PaperExample, guarantee: Guarantee) -> Entry:
+def _enter_histogram(example: PaperExample, guarantee: Guarantee) -> Candidate:
     planned = plan_histograms(guarantee, example.workload)
 
     def start(dice: Dice) -> Contender:
@@ -168,7 +168,7 @@ def _enter_histogram(example: PaperExample, guarantee: Guarantee) -> Entry:
 
     every = tuple(range(len(example.families)))
     threshold, reach = round(planned.threshold, 1), math.ceil(planned.reach)
-    return Entry("histogram each step", every, threshold, reach, start)
+    return Candidate("histogram each step", every, threshold, reach, start)
 
 
 class _Monitor:

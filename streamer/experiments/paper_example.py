@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamer.errors import SettingError
-from streamer.privacy.baselines import plan_restarts
+from streamer.privacy.baseline_plans import plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.search import smallest_true
 from streamer.privacy.threshold import Workload, plan

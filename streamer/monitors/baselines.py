@@ -10,7 +10,7 @@ import numpy as np
 
 from streamer.monitors.above_threshold import AboveThreshold
 from streamer.monitors.heavy_hitters import Decision, Tally
-from streamer.privacy.baselines import HistogramPlan, RestartPlan
+from streamer.privacy.baseline_plans import HistogramPlan, RestartPlan
 from streamer.privacy.gaussian import normal_tail
 from streamer.privacy.randomness import RandomBytes, secure_bytes
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
 
-from streamer.operations.catalogue import Catalogue
 from streamer.operations.estimates import CurrentEstimates
+from streamer.operations.instruments import Instruments
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
 from streamer.stream.periods import Period
@@ -38,13 +38,13 @@ class Metrics(Watcher):
     """Watches one service, and tells Prometheus."""
 
     def __init__(self, version: str, timing: StepTiming, most_items: int) -> None:
-        self._catalogue = Catalogue()
+        self._instruments = Instruments()
         self._current = CurrentEstimates(most_items)
         self._engine: Engine | None = None
         self._lost = 0
-        self._catalogue.build_info.labels(version, platform.python_version()).set(1)
-        self._catalogue.step_seconds.set(timing.length_ms / 1000)
-        self._catalogue.lateness_seconds.set(timing.lateness_ms / 1000)
+        self._instruments.build_info.labels(version, platform.python_version()).set(1)
+        self._instruments.step_seconds.set(timing.length_ms / 1000)
+        self._instruments.lateness_seconds.set(timing.lateness_ms / 1000)
 
     def restored(self, history: Sequence[Decided], published: int) -> None:
         del published
@@ -58,74 +58,74 @@ class Metrics(Watcher):
         self._show_period(engine.period)
 
     def received(self, batch: Batch, received: Received) -> None:
-        self._catalogue.records_read.inc(len(batch.records))
-        self._catalogue.closed_step_events.inc(received.decided)
-        self._catalogue.events.labels("late").inc(received.late)
-        self._catalogue.events.labels("rejected").inc(len(received.rejections))
+        self._instruments.records_read.inc(len(batch.records))
+        self._instruments.closed_step_events.inc(received.decided)
+        self._instruments.events.labels("late").inc(received.late)
+        self._instruments.events.labels("rejected").inc(len(received.rejections))
         for rejection in received.rejections:
-            self._catalogue.rejected.labels(rejection.reason.value).inc()
+            self._instruments.rejected.labels(rejection.reason.value).inc()
 
     def timed(self, phase: Phase, seconds: float) -> None:
-        self._catalogue.step_close_seconds.labels(phase.value).observe(seconds)
+        self._instruments.step_close_seconds.labels(phase.value).observe(seconds)
         if phase is Phase.PUBLISH:
-            self._catalogue.publish_seconds.observe(seconds)
+            self._instruments.publish_seconds.observe(seconds)
         elif phase in {Phase.APPEND, Phase.SNAPSHOT}:
-            self._catalogue.journal_write_seconds.observe(seconds)
+            self._instruments.journal_write_seconds.observe(seconds)
 
     def closed(self, decided: Decided, engine: Engine) -> None:
         turnout = engine.turnout
-        self._catalogue.events.labels("accepted").inc(turnout.users)
-        self._catalogue.events.labels("duplicate").inc(turnout.events - turnout.users)
-        self._catalogue.steps_closed.inc(decided.step - decided.first + 1)
-        self._catalogue.hitters.inc(len(decided.hitters))
-        self._catalogue.exhausted_ratio.set(turnout.exhausted / max(1, turnout.users))
-        self._catalogue.last_step_closed.set_to_current_time()
+        self._instruments.events.labels("accepted").inc(turnout.users)
+        self._instruments.events.labels("duplicate").inc(turnout.events - turnout.users)
+        self._instruments.steps_closed.inc(decided.step - decided.first + 1)
+        self._instruments.hitters.inc(len(decided.hitters))
+        self._instruments.exhausted_ratio.set(turnout.exhausted / max(1, turnout.users))
+        self._instruments.last_step_closed.set_to_current_time()
         self._show_period(decided.period)
         self._show_hitters(decided)
 
     def failed(self, error: BaseException, writing: bool) -> None:
-        self._catalogue.kafka_errors.labels(type(error).__name__).inc()
+        self._instruments.kafka_errors.labels(type(error).__name__).inc()
         if writing:
-            self._catalogue.journal_errors.inc()
+            self._instruments.journal_errors.inc()
 
     def text(self, situation: Situation) -> bytes:
         """Everything, as Prometheus reads it."""
         engine = self._engine
         if engine is not None:
-            self._catalogue.open_steps.set(len(engine.intake.open_steps))
-            self._catalogue.buffered_events.set(engine.intake.buffered)
-            self._catalogue.users_charged.set(engine.charged)
-            self._catalogue.users_exhausted.set(engine.exhausted)
-            self._catalogue.terms_pending.set(engine.terms_pending)
+            self._instruments.open_steps.set(len(engine.intake.open_steps))
+            self._instruments.buffered_events.set(engine.intake.buffered)
+            self._instruments.users_charged.set(engine.charged)
+            self._instruments.users_exhausted.set(engine.exhausted)
+            self._instruments.terms_pending.set(engine.terms_pending)
             if engine.period is not None and engine.closed is not None:
-                self._catalogue.period_remaining_steps.set(engine.period.end - engine.closed - 1)
-        self._catalogue.ready.set(situation.ready)
-        self._catalogue.watermark_lag_seconds.set(situation.watermark_lag_seconds)
-        self._catalogue.clock_skew_seconds.set(situation.clock_skew_seconds)
-        self._catalogue.restore_seconds.set(situation.restore_seconds)
+                self._instruments.period_remaining_steps.set(engine.period.end - engine.closed - 1)
+        self._instruments.ready.set(situation.ready)
+        self._instruments.watermark_lag_seconds.set(situation.watermark_lag_seconds)
+        self._instruments.clock_skew_seconds.set(situation.clock_skew_seconds)
+        self._instruments.restore_seconds.set(situation.restore_seconds)
         # A source that is started anew counts from 0 again.
         before = self._lost if situation.records_lost >= self._lost else 0
-        self._catalogue.records_lost.inc(situation.records_lost - before)
+        self._instruments.records_lost.inc(situation.records_lost - before)
         self._lost = situation.records_lost
         for partition, lag in situation.input_lag.items():
-            self._catalogue.input_lag.labels(partition).set(lag)
-        return generate_latest(self._catalogue.registry)
+            self._instruments.input_lag.labels(partition).set(lag)
+        return generate_latest(self._instruments.registry)
 
     def _show_period(self, period: Period | None) -> None:
         if period is None:
             return
-        self._catalogue.epsilon.set(period.terms.epsilon)
-        self._catalogue.delta.set(period.terms.delta)
-        self._catalogue.contributions.set(period.terms.contributions)
-        self._catalogue.noise_scale.set(period.plan.calibration.noise_scale)
-        self._catalogue.threshold.set(period.plan.threshold)
-        self._catalogue.period.set(period.number)
-        self._catalogue.hitter_margin.set(period.margin)
+        self._instruments.epsilon.set(period.terms.epsilon)
+        self._instruments.delta.set(period.terms.delta)
+        self._instruments.contributions.set(period.terms.contributions)
+        self._instruments.noise_scale.set(period.plan.calibration.noise_scale)
+        self._instruments.threshold.set(period.plan.threshold)
+        self._instruments.period.set(period.number)
+        self._instruments.hitter_margin.set(period.margin)
 
     def _show_hitters(self, decided: Decided) -> None:
         before = self._current.items
         now = self._current.after(decided)
         for item in before - now.keys():
-            self._catalogue.hitter_estimate.remove(item)
+            self._instruments.hitter_estimate.remove(item)
         for item, estimate in now.items():
-            self._catalogue.hitter_estimate.labels(item).set(estimate)
+            self._instruments.hitter_estimate.labels(item).set(estimate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-SMALLEST_SCALE = 0.1
+LEAST_CALIBRATED = 0.1
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -40,7 +40,7 @@ def first_integer(holds: Callable[[int], bool], least: int | None = None) -> int
 
 
 def smallest_scale(private: Callable[[float], bool]) -> float:
-    """The smallest noise scale that is private, and never below SMALLEST_SCALE.
+    """The smallest noise scale that is private, and never below LEAST_CALIBRATED.
 
     The bracket is found by doubling and halving from 1, because evaluating a scale
     far too small is by far the most expensive: its loss has the widest law.
@@ -49,9 +49,9 @@ def smallest_scale(private: Callable[[float], bool]) -> float:
     while not private(high):
         high *= 2
     low = high / 2
-    while low >= SMALLEST_SCALE and private(low):
+    while low >= LEAST_CALIBRATED and private(low):
         low, high = low / 2, low
-    return smallest_true(private, max(low, SMALLEST_SCALE), high)
+    return smallest_true(private, max(low, LEAST_CALIBRATED), high)
 
 
 def least_point(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:

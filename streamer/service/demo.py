@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from streamer.config import PrivacySettings, StreamSettings
-from streamer.journal.directory import JournalDirectory
-from streamer.journal.sqlite import SqliteJournal
-from streamer.journal.sqlite_restore import HISTORY
+from streamer.fleet.endless import Sent, check_users, sent_by
+from streamer.ledger.directory import JournalDirectory
+from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.sqlite_restore import HISTORY
 from streamer.privacy.threshold import Plan
 from streamer.service.clock import Clock, wall_clock
-from streamer.service.demo_fleet import Sent, check_users, sent_by
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import (
     check_key,
@@ -40,7 +40,7 @@ from streamer.stream.intake import Batch
 from streamer.stream.publication import Publication, Published
 from streamer.stream.watching import Watcher, Watchers
 from streamer.web.board import Board
-from streamer.web.truth import Truth
+from streamer.web.ground_truth import Truth
 
 STREAM = StreamSettings(step_seconds=1.0, lateness_seconds=0.5)
 # An outbreak of half a minute is reported about ten times, as an item rests for three

@@ -19,27 +19,28 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from streamer.broker.connection import Connection
-from streamer.broker.reasons import reason_of
-from streamer.broker.topics import TopicAdmin, check_one_cluster
-from streamer.broker.transactions import Transactions, ends_of
 from streamer.config import Settings
 from streamer.errors import SettingError, UnusableJournalError
-from streamer.journal.base import Restored
-from streamer.journal.kafka import HISTORY, KafkaJournal
-from streamer.operations.health import Status
-from streamer.operations.metrics import Situation
-from streamer.privacy.threshold import Plan
-from streamer.service.clock import Clock, wall_clock
-from streamer.service.kafka_loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop
-from streamer.service.kafka_progress import Progress
-from streamer.service.kafka_startup import (
+from streamer.kafka.connection import Connection
+from streamer.kafka.ledger import HISTORY, KafkaJournal
+from streamer.kafka.reasons import reason_of
+from streamer.kafka.sink import KafkaSink
+from streamer.kafka.startup import (
     connection_of,
     prepare_topics,
     rejects_of,
     source_of,
 )
+from streamer.kafka.topics import TopicAdmin, check_exists, check_one_cluster
+from streamer.kafka.transactions import Transactions, ends_of
+from streamer.ledger.base import Restored
+from streamer.operations.health import Status
+from streamer.operations.metrics import Situation
+from streamer.privacy.threshold import Plan
+from streamer.service.clock import Clock, wall_clock
+from streamer.service.loop import FIRST_WAIT, LONGEST_WAIT, KafkaLoop
 from streamer.service.pipeline import Checkpoint, Pipeline
+from streamer.service.progress import Progress
 from streamer.service.startup import (
     check_key,
     intake_of,
@@ -55,7 +56,6 @@ from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Watcher, Watchers
-from streamer.transport.kafka_sink import KafkaSink
 
 _log = logging.getLogger(__name__)
 
@@ -221,6 +221,22 @@ class KafkaService:
                 "spends the users' budgets again"
             )
         return lost
+
+
+async def peek_journal(connection: Connection, settings: Settings) -> tuple[Restored | None, int]:
+    """Look into the state topic, whoever writes it, and how many bytes it holds."""
+    kafka = settings.kafka
+    await check_exists(connection, "kafka.state_topic", kafka.state_topic)
+    idle = Transactions(connection, kafka.transactional_id, kafka.state_topic)
+    journal = KafkaJournal(
+        connection,
+        idle,
+        kafka.state_topic,
+        life_of(timing_of(settings.stream)),
+        kafka.events_topic,
+        key="",
+    )
+    return await journal.restore(), journal.size
 
 
 def _pass_over_orphans(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

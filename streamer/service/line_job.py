@@ -13,8 +13,10 @@ from pathlib import Path
 
 from streamer.config import Settings
 from streamer.errors import InputError, OutputError, UnusableJournalError
-from streamer.journal.directory import DATABASE, JournalDirectory
-from streamer.journal.sqlite import SqliteJournal, check_header
+from streamer.ledger.directory import DATABASE, JournalDirectory
+from streamer.ledger.output_files import FileSink, check_writable
+from streamer.ledger.sqlite import SqliteJournal, check_header
+from streamer.lines.source import LineInput, check_packed, open_lines
 from streamer.privacy.threshold import Plan
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Checkpoint, Pipeline
@@ -32,8 +34,6 @@ from streamer.service.startup import (
 from streamer.service.summary import Summary
 from streamer.stream.engine import Engine, FreshNoise, StepDecider
 from streamer.stream.watching import NOBODY, Watcher, Watchers
-from streamer.transport.file_sink import FileSink, check_writable
-from streamer.transport.line_source import LineInput, check_packed, open_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import BinaryIO
 import numpy as np
 
 from streamer.errors import InputError
+from streamer.lines.source import PARTITION, LineSplitter, read_batches
 from streamer.service.clock import Clock, wall_clock
 from streamer.service.pipeline import Pipeline
 from streamer.stream.intake import Batch
 from streamer.stream.timing import StepTiming
-from streamer.transport.line_source import PARTITION, LineSplitter, read_batches
 
 
 class LineRun:

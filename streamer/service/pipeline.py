@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from streamer.errors import MonitorError
-from streamer.journal.base import Journal, Restored
+from streamer.ledger.base import Journal, Restored
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
 from streamer.stream.publication import Publication, Published, Recorder

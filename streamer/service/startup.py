@@ -9,8 +9,8 @@ from pathlib import Path
 
 from streamer.config import PrivacySettings, StreamSettings
 from streamer.errors import SettingError, UnusableJournalError
-from streamer.journal.base import Life, Restored
-from streamer.journal.directory import KEY, JournalDirectory
+from streamer.ledger.base import Life, Restored
+from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule

@@ -22,6 +22,9 @@ _RFC3339 = re.compile(
 _DAYS_BEFORE_1970 = date(1970, 1, 1).toordinal()
 
 
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+
+
 @dataclass(frozen=True, slots=True)
 class StepTiming:
     """Steps of `length_ms` from `epoch_ms` on. Events may arrive `lateness_ms` after the end."""
@@ -75,3 +78,12 @@ def format_rfc3339(moment: int) -> str:
     """With milliseconds only where there are any."""
     text = datetime.fromtimestamp(moment // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{moment % 1000:03d}Z" if moment % 1000 else f"{text}Z"
+
+
+def duration(milliseconds: int) -> str:
+    """In the largest unit that it is a whole number of: 90 minutes, 1 day."""
+    for size, unit in _UNITS:
+        if milliseconds % size == 0:
+            number = milliseconds // size
+            return f"{number:,} {unit}{'' if number == 1 else 's'}"
+    return f"{milliseconds / 1000:,} seconds"

@@ -27,8 +27,8 @@ from streamer.web.answers import ClosedStep, Current, Promise, Result
 from streamer.web.current import CurrentHitters
 from streamer.web.promise import promise_of_period, promise_to_come
 
-MOST_STEPS = 10_000
-MOST_BYTES = 64 << 20
+KEPT_STEPS = 10_000
+KEPT_BYTES = 64 << 20
 """Steps with very many or very long items: the past is shorter then."""
 
 _encode = msgspec.json.Encoder().encode
@@ -47,7 +47,7 @@ class Board(Watcher):
     """The recent past of one stream. Used from one event loop only."""
 
     def __init__(
-        self, timing: StepTiming, most_steps: int = MOST_STEPS, most_bytes: int = MOST_BYTES
+        self, timing: StepTiming, most_steps: int = KEPT_STEPS, most_bytes: int = KEPT_BYTES
     ) -> None:
         self._timing = timing
         self._most_steps, self._most_bytes = most_steps, most_bytes

@@ -21,7 +21,7 @@ HEARTBEAT_SECONDS = 15.0
 RETRY_MS = 2_000
 MOST_READERS = 500
 """Below the server's limit of connections, so that other requests still get through."""
-MOST_STEPS, MOST_BYTES = 1_000, 1 << 18
+MESSAGE_STEPS, MESSAGE_BYTES = 1_000, 1 << 18
 """Of one message, if it is more than one step."""
 
 _ALIVE = b"event: alive\ndata: {}\n\n"
@@ -95,7 +95,7 @@ class Feed:
 
     def _make(self, place: int | None) -> tuple[bytes, int | None]:
         board = self._board
-        steps = board.newest(1) if place is None else board.after(place, MOST_STEPS)
+        steps = board.newest(1) if place is None else board.after(place, MESSAGE_STEPS)
         steps = _cut(steps)
         if steps:
             place = steps[-1].step
@@ -110,7 +110,7 @@ def _cut(steps: list[Kept]) -> list[Kept]:
     size = 0
     for place, kept in enumerate(steps):
         size += len(kept.json)
-        if place and size > MOST_BYTES:
+        if place and size > MESSAGE_BYTES:
             return steps[:place]
     return steps
 

@@ -8,11 +8,10 @@ from fractions import Fraction
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import Plan
 from streamer.stream.periods import Period, Terms
-from streamer.stream.timing import StepTiming
+from streamer.stream.timing import StepTiming, duration
 from streamer.web.answers import Promise
 
 _LARGEST_WRITTEN_OUT = 14.0
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
 def promise_of_period(period: Period, timing: StepTiming) -> Promise:
@@ -57,15 +56,6 @@ def sentence(terms: Terms, timing: StepTiming) -> str:
         f"likely or as unlikely, but for a probability of {_chance(terms.delta)}, and the user "
         f"counts for at most {terms.contributions:,} {reports} in that time."
     )
-
-
-def duration(milliseconds: int) -> str:
-    """In the largest unit that it is a whole number of: 90 minutes, 1 day."""
-    for size, unit in _UNITS:
-        if milliseconds % size == 0:
-            number = milliseconds // size
-            return f"{number:,} {unit}{'' if number == 1 else 's'}"
-    return f"{milliseconds / 1000:,} seconds"
 
 
 def _factor(epsilon: float) -> str:

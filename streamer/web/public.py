@@ -23,10 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamer.web.answers import Refusal
 from streamer.web.board import Board, Kept
 from streamer.web.feed import Feed
+from streamer.web.ground_truth import Truth
 from streamer.web.page import Asset, page
-from streamer.web.truth import Truth
 
-MOST_STEPS = 1_000
+LARGEST_ANSWER = 1_000
 """In one answer."""
 STEPS = 100
 """In one answer, if nothing else is asked for."""
@@ -96,8 +96,8 @@ class _Site:
     async def steps(self, request: Request) -> Response:
         asked = _numbers(request, ("since", "limit"))
         since, limit = asked.get("since"), asked.get("limit", STEPS)
-        if not 1 <= limit <= MOST_STEPS:
-            raise HTTPException(400, f"limit is {limit}: use 1 to {MOST_STEPS:,}.")
+        if not 1 <= limit <= LARGEST_ANSWER:
+            raise HTTPException(400, f"limit is {limit}: use 1 to {LARGEST_ANSWER:,}.")
         board = self._board
         kept = board.newest(limit) if since is None else board.after(since, limit)
         around = _encode({"oldest": board.oldest, "through": board.through})

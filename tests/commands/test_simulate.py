@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.transport.recount import event_of, recount
+from tests.fleet.recount import event_of, recount
 
 SMALL = ("--users", 300, "--steps", 6, "--seed", 1)
 FIRST_STEP = 29_453_760  # 2026-01-01T00:00:00Z, in minutes since 1970

@@ -55,9 +55,9 @@ def served() -> dict[str, set[str]]:
     """Every metric of the service by the names of its samples, with its labels."""
     metrics = Metrics("0", StepTiming(60_000), 100)
     # Those whose labels come with the first of their kind.
-    metrics._catalogue.hitter_estimate.labels("item")
-    metrics._catalogue.input_lag.labels("0")
-    metrics._catalogue.kafka_errors.labels("kind")
+    metrics._instruments.hitter_estimate.labels("item")
+    metrics._instruments.input_lag.labels("0")
+    metrics._instruments.kafka_errors.labels("kind")
     labels: defaultdict[str, set[str]] = defaultdict(set)
     for family in text_string_to_metric_families(metrics.text(Situation()).decode()):
         for sample in family.samples:

@@ -24,8 +24,8 @@ from aiokafka.protocol.fetch import FetchRequest
 
 from streamer.config import load
 from streamer.errors import SettingError
+from streamer.kafka.startup import connection_of
 from streamer.service.kafka_service import KafkaService
-from streamer.service.kafka_startup import connection_of
 from tests.deployment.grants import Grant, grant, grants_of, take_away
 from tests.deployment.manifests import K8S
 from tests.deployment.pod import Pod

@@ -8,7 +8,7 @@ import pytest
 
 import streamer
 from streamer.config import load
-from streamer.service.kafka_startup import topic_needs
+from streamer.kafka.startup import topic_needs
 from tests.deployment.manifests import K8S
 
 OLDEST = "1.31"

@@ -7,7 +7,7 @@ import pytest
 
 from streamer.errors import SettingError
 from streamer.experiments.paper_example import FEWEST_USERS, MOST_USERS, paper_example
-from streamer.privacy.baselines import plan_restarts
+from streamer.privacy.baseline_plans import plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import plan

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaProducer
 
 from streamer import cli
-from streamer.broker import transactions
-from streamer.journal.base import SnapshotRule
+from streamer.kafka import transactions
+from streamer.ledger.base import SnapshotRule
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable
 

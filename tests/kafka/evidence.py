@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streamer.broker.transactions import Transactions
 from streamer.config import Settings
-from streamer.journal.base import Restored
-from streamer.journal.kafka import KafkaJournal
-from streamer.journal.kafka_records import users_of
-from streamer.service.kafka_startup import connection_of
+from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.ledger_records import users_of
+from streamer.kafka.startup import connection_of
+from streamer.kafka.transactions import Transactions
+from streamer.ledger.base import Restored
 from streamer.service.startup import life_of, pseudonyms_of, timing_of
 from tests.kafka.harness import records_of
 from tests.kafka.scripted import Reference

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from streamer.fleet.event_lines import EventLines
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.outbreaks import Outbreak, Shape
+from streamer.fleet.simulation import FleetStep, in_arrival_order, simulate
+from streamer.fleet.truth import true_counts
 from streamer.service.startup import terms_of
-from streamer.transport.event_lines import EventLines
-from streamer.transport.fleet import Fleet
-from streamer.transport.outbreaks import Outbreak, Shape
-from streamer.transport.simulation import FleetStep, in_arrival_order, simulate
-from streamer.transport.truth import true_counts
 from tests.kafka.conftest import World
 from tests.kafka.crash_child import ANY, POINTS, Fate
 from tests.kafka.evidence import Evidence, closed, covered

@@ -11,12 +11,12 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 import streamer
-from streamer.broker.connection import Connection
+from streamer.kafka.connection import Connection
+from streamer.kafka.source import KafkaSource
 from streamer.operations.health import LONGEST_SILENCE
 from streamer.service import hosting
 from streamer.service.kafka_service import KafkaService
 from streamer.stream.watching import Phase
-from streamer.transport.kafka_source import KafkaSource
 from tests.kafka.conftest import World
 from tests.kafka.harness import Record, event, produce
 from tests.kafka.served import serving

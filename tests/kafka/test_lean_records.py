@@ -9,7 +9,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
-from streamer.broker.lean_records import lean
+from streamer.kafka.lean_records import lean
 from tests.kafka.harness import DEADLINE, make_topic
 
 PLACE = TopicPartition("events", 0)

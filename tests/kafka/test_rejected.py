@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from streamer.transport.kafka_rejects import KafkaRejects
+from streamer.kafka.rejects import KafkaRejects
 from tests.kafka.harness import (
     Record,
     event,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from streamer.broker.connection import Connection
 from streamer.errors import SettingError
+from streamer.kafka.connection import Connection
+from streamer.kafka.startup import connection_of
 from streamer.service.kafka_service import KafkaService
-from streamer.service.kafka_startup import connection_of
 from tests.kafka.broker import java
 from tests.kafka.conftest import World, begin
 from tests.kafka.harness import (

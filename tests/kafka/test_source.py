@@ -7,10 +7,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 
-from streamer.broker.connection import Connection
-from streamer.broker.topics import TopicAdmin
-from streamer.service import kafka_loop, kafka_progress
-from streamer.transport.kafka_source import KafkaSource
+from streamer.kafka.connection import Connection
+from streamer.kafka.source import KafkaSource
+from streamer.kafka.topics import TopicAdmin
+from streamer.service import loop, progress
 from tests.kafka.harness import (
     DEADLINE,
     Record,
@@ -126,7 +126,7 @@ class TestPartitionsThatAreAdded:
         assert await read(source, 1) == {"3": [b"b"]}
 
     async def test_the_service_looks_for_them_also_while_no_step_closes(self, world, monkeypatch):
-        monkeypatch.setattr(kafka_progress, "_PARTITIONS_SECONDS", 0.1)
+        monkeypatch.setattr(progress, "_PARTITIONS_SECONDS", 0.1)
         stage = await Stage.make(world)
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
@@ -182,7 +182,7 @@ class TestEventsThatAreLost:
 
 
 async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
-    monkeypatch.setattr(kafka_loop, "_COMMIT_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "_COMMIT_SECONDS", 0.05)
     stage = await Stage.make(world, partitions=2)
     async with stage.run(), admin_of(world.bootstrap) as admin:
         await stage.send(at(STEP, 100), partition=0, number=5)
@@ -205,7 +205,7 @@ async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
 
 
 async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world, monkeypatch):
-    monkeypatch.setattr(kafka_loop, "_COMMIT_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "_COMMIT_SECONDS", 0.05)
     stage = await Stage.make(world, request_timeout_seconds=1)
     async with stage.run() as service:
         with monkeypatch.context() as patched:
@@ -219,7 +219,7 @@ async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world
 class TestWatchdog:
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch):
-        monkeypatch.setattr(kafka_progress, "_WATCHDOG_SECONDS", 0.2)
+        monkeypatch.setattr(progress, "_WATCHDOG_SECONDS", 0.2)
 
     async def test_a_consumer_that_stopped_silently_is_replaced(self, world, caplog, monkeypatch):
         stage = await Stage.make(world)
@@ -260,7 +260,7 @@ class TestWatchdog:
 
         async with stage.run() as service:
             await eventually(lambda: service.engine.closed == STEP - 1)
-            quiet_until = time.monotonic() + 2 * kafka_progress._WATCHDOG_SECONDS
+            quiet_until = time.monotonic() + 2 * progress._WATCHDOG_SECONDS
             await eventually(lambda: time.monotonic() > quiet_until)
             monkeypatch.setattr(KafkaSource, "ends", ends_with_one_more)
             stage.clock.now = over(STEP)

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from streamer.broker.topics import TopicAdmin
+from streamer.kafka.source import KafkaSource
+from streamer.kafka.topics import TopicAdmin
 from streamer.service import kafka_service
 from streamer.service.kafka_service import KafkaService
-from streamer.transport.kafka_source import KafkaSource
 from tests.kafka.conftest import World
 from tests.kafka.harness import eventually, running, values_of
 

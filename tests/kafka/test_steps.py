@@ -10,8 +10,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from streamer.errors import FencedError, UnusableJournalError
+from streamer.kafka.source import KafkaSource
 from streamer.stream.publication import LONG_RUN
-from streamer.transport.kafka_source import KafkaSource
 from tests.kafka.harness import Record, add_partitions, event, eventually
 from tests.kafka.stage import AHEAD, LATENESS, STEP, Stage, at, over
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from streamer.broker.topics import TopicAdmin, check_exists
 from streamer.errors import SettingError
-from streamer.service.kafka_startup import connection_of, prepare_topics
+from streamer.kafka.startup import connection_of, prepare_topics
+from streamer.kafka.topics import TopicAdmin, check_exists
 from tests.kafka.harness import (
     Record,
     event,

@@ -6,10 +6,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 
-from streamer.broker import transactions as module
-from streamer.broker.connection import Connection
-from streamer.broker.transactions import MARKER, Message, Transactions
 from streamer.errors import FencedError, PublishError
+from streamer.kafka import transactions as module
+from streamer.kafka.connection import Connection
+from streamer.kafka.transactions import MARKER, Message, Transactions
 from tests.kafka.harness import make_topic, records_of
 
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer.service.kafka_startup import connection_of
+from streamer.kafka.results import Assembly, KafkaResults
+from streamer.kafka.startup import connection_of
 from streamer.stream.records import StepRecord
-from streamer.transport.kafka_results import Assembly, KafkaResults
 from tests.commands.processes import Process
 from tests.kafka.conftest import World
 from tests.kafka.harness import (

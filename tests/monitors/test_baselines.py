@@ -8,7 +8,7 @@ import pytest
 from streamer.monitors import baselines
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
 from streamer.monitors.heavy_hitters import Tally
-from streamer.privacy.baselines import HistogramPlan, RestartPlan
+from streamer.privacy.baseline_plans import HistogramPlan, RestartPlan
 from streamer.privacy.randomness import SeededBytes
 from tests.monitors.chance import implausible, implausible_law
 

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.config import load
-from streamer.journal.base import SnapshotRule
+from streamer.ledger.base import SnapshotRule
 from streamer.operations.metrics import Metrics, Situation
 from streamer.service.line_job import LineJob, run_lines
 from streamer.stream.engine import EngineState

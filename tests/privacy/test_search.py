@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.privacy.search import (
-    SMALLEST_SCALE,
+    LEAST_CALIBRATED,
     first_integer,
     least_point,
     smallest_scale,
@@ -57,14 +57,14 @@ def test_first_integer_is_never_below_the_least_and_never_asks_below_it(turn, le
 
 
 @repeatable
-@given(st.floats(min_value=SMALLEST_SCALE * 1.001, max_value=1e12))
+@given(st.floats(min_value=LEAST_CALIBRATED * 1.001, max_value=1e12))
 def test_smallest_scale_answers_with_a_private_scale_next_to_the_limit(limit):
     found = smallest_scale(lambda scale: scale >= limit)
     assert limit <= found <= limit * (1 + 2e-9)
 
 
 def test_a_scale_is_never_below_the_smallest_however_little_would_do():
-    assert smallest_scale(lambda scale: True) == SMALLEST_SCALE
+    assert smallest_scale(lambda scale: True) == LEAST_CALIBRATED
 
 
 def test_scales_below_the_smallest_are_not_even_asked_about():
@@ -75,7 +75,7 @@ def test_scales_below_the_smallest_are_not_even_asked_about():
         return True
 
     smallest_scale(private)
-    assert min(asked) >= SMALLEST_SCALE
+    assert min(asked) >= LEAST_CALIBRATED
 
 
 @repeatable

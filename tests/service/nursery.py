@@ -18,11 +18,11 @@ from pathlib import Path
 from sqlite3 import OperationalError
 
 from streamer.errors import StreamerError
-from streamer.journal import sqlite
-from streamer.journal.base import SnapshotRule
+from streamer.ledger import sqlite
+from streamer.ledger.base import SnapshotRule
+from streamer.lines import source as line_source
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import terms_of
-from streamer.transport import line_source
 from tests.service.repeatable import Repeatable, settings
 
 # Small enough that a short stream has several batches and several snapshots.

@@ -19,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 
-from streamer.journal.base import Life
-from streamer.journal.directory import DATABASE
-from streamer.journal.sqlite import SqliteJournal
+from streamer.ledger.base import Life
+from streamer.ledger.directory import DATABASE
+from streamer.ledger.sqlite import SqliteJournal
 from streamer.stream.pseudonyms import Pseudonyms
 from tests.service.repeatable import KEY, SETTINGS, events, write_events
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from streamer.errors import SettingError
-from streamer.journal.directory import DATABASE
-from streamer.journal.sqlite import peek
-from streamer.service import demo_fleet
+from streamer.fleet import endless
+from streamer.fleet.endless import FLOOR, OUTBREAKS, sent_by
+from streamer.ledger.directory import DATABASE
+from streamer.ledger.sqlite import peek
 from streamer.service.demo import PRIVACY, STREAM, Demo
-from streamer.service.demo_fleet import FLOOR, OUTBREAKS, sent_by
 from streamer.service.startup import terms_of, timing_of
-from tests.transport.recount import recount
+from tests.fleet.recount import recount
 
 pytestmark = pytest.mark.slow
 USERS = 50_000
@@ -57,7 +57,7 @@ class TestTheFleet:
         assert sent.arrivals[-1] > TIMING.end(FIRST) + TIMING.lateness_ms
 
     def test_one_fleet_follows_the_other_without_a_gap(self, monkeypatch):
-        monkeypatch.setattr(demo_fleet, "STEPS", 45)
+        monkeypatch.setattr(endless, "STEPS", 45)
         steps = list(itertools.islice(sent_by(USERS, 7, FIRST, TIMING), 50))
         assert [each.step for each in steps] == list(range(FIRST, FIRST + 50))
         assert steps[0].outbreaks
@@ -92,7 +92,7 @@ class TestTheFleet:
 def ten_minutes(users):
     """The outbreaks of several fleets."""
     for seed in range(20):
-        yield list(demo_fleet._outbreaks(users, np.random.default_rng((seed, 0))))
+        yield list(endless._outbreaks(users, np.random.default_rng((seed, 0))))
 
 
 class Clock:

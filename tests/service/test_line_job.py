@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from streamer.errors import (
+    ConfigurationError,
     InputError,
     OutputError,
     SettingError,
-    SettingsError,
     UnusableJournalError,
 )
-from streamer.journal.directory import DATABASE, KEY
+from streamer.ledger.directory import DATABASE, KEY
 from streamer.service.line_job import LineJob, run_lines
 from tests.service.repeatable import KEY as GIVEN_KEY
 from tests.service.repeatable import Repeatable, event, events, settings, write_events
@@ -306,7 +306,7 @@ class TestBadInputChangesNothing:
         ],
     )
     def test_wrong_settings(self, place, source, sections, named):
-        with pytest.raises((SettingError, SettingsError), match=named):
+        with pytest.raises((SettingError, ConfigurationError), match=named):
             place.run(source, sections)
 
     def test_a_foreign_database(self, place, source):

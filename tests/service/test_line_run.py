@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from streamer.journal.base import Life
-from streamer.journal.sqlite import SqliteJournal
+from streamer.ledger.base import Life
+from streamer.ledger.sqlite import SqliteJournal
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamer.errors import MonitorError
-from streamer.journal.base import Restored
+from streamer.ledger.base import Restored
 from streamer.service.pipeline import Pipeline
 from streamer.stream.engine import Engine, EngineState
 from streamer.stream.periods import Period

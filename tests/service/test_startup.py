@@ -5,8 +5,8 @@ import pytest
 
 from streamer.config import PrivacySettings, StreamSettings, load
 from streamer.errors import SettingError, UnusableJournalError
-from streamer.journal.base import Life, Restored
-from streamer.journal.directory import KEY, JournalDirectory
+from streamer.ledger.base import Life, Restored
+from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.service.startup import (
     check_key,
     intake_of,

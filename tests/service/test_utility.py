@@ -9,13 +9,13 @@ import json
 import pytest
 
 from streamer.config import load
+from streamer.fleet.event_lines import EventLines
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.outbreaks import Outbreak, Shape
+from streamer.fleet.simulation import in_arrival_order, simulate
+from streamer.fleet.truth import true_counts
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import terms_of
-from streamer.transport.event_lines import EventLines
-from streamer.transport.fleet import Fleet
-from streamer.transport.outbreaks import Outbreak, Shape
-from streamer.transport.simulation import in_arrival_order, simulate
-from streamer.transport.truth import true_counts
 
 pytestmark = pytest.mark.slow
 

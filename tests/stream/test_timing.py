@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.errors import SettingError
-from streamer.stream.timing import LATEST_MOMENT, StepTiming, format_rfc3339, parse_rfc3339
+from streamer.stream.timing import (
+    LATEST_MOMENT,
+    StepTiming,
+    duration,
+    format_rfc3339,
+    parse_rfc3339,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -202,3 +208,18 @@ class TestFormatting:
     @given(MOMENTS)
     def test_it_agrees_with_the_standard_library(self, moment):
         assert datetime.fromisoformat(format_rfc3339(moment)) == EPOCH + moment * MILLISECOND
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (1_000, "1 second"),
+        (90_000, "90 seconds"),
+        (5_400_000, "90 minutes"),
+        (86_400_000, "1 day"),
+        (604_800_000, "7 days"),
+        (1_500, "1.5 seconds"),
+    ],
+)
+def test_durations_are_told_in_the_largest_unit_that_fits(milliseconds, words):
+    assert duration(milliseconds) == words

@@ -10,7 +10,7 @@ import yaml
 
 import streamer
 from streamer.web import answers, public
-from streamer.web.truth import TrueStep, Truth, TruthAnswer
+from streamer.web.ground_truth import TrueStep, Truth, TruthAnswer
 from tests.web.making import Reader, new_stream, serving
 from tests.web.test_public import client_of
 
@@ -60,7 +60,7 @@ def test_it_is_of_this_version():
 
 def test_its_limits_are_those_that_hold():
     [_, limit, _] = DOCUMENT["paths"]["/api/steps"]["get"]["parameters"]
-    assert limit["schema"]["maximum"] == public.MOST_STEPS
+    assert limit["schema"]["maximum"] == public.LARGEST_ANSWER
     assert limit["schema"]["default"] == public.STEPS
 
 

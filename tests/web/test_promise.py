@@ -4,7 +4,7 @@ import pytest
 
 from streamer.privacy.terms import Neighbours
 from streamer.stream.timing import StepTiming
-from streamer.web.promise import duration, sentence
+from streamer.web.promise import sentence
 from tests.stream.making import MINUTES, terms
 from tests.web.making import new_stream
 
@@ -38,21 +38,6 @@ def test_delta_is_told_as_odds_where_they_are_whole(delta, words):
 )
 def test_the_factor_is_rounded_up_because_it_is_a_bound(epsilon, words):
     assert f"more than {words} times as" in sentence(terms(epsilon=epsilon), MINUTES)
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "words"),
-    [
-        (1_000, "1 second"),
-        (90_000, "90 seconds"),
-        (5_400_000, "90 minutes"),
-        (86_400_000, "1 day"),
-        (604_800_000, "7 days"),
-        (1_500, "1.5 seconds"),
-    ],
-)
-def test_durations_are_told_in_the_largest_unit_that_fits(milliseconds, words):
-    assert duration(milliseconds) == words
 
 
 def test_the_promise_has_the_numbers_of_its_period():

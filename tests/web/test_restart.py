@@ -2,8 +2,8 @@
 
 import json
 
-from streamer.journal.base import Life
-from streamer.journal.sqlite import SqliteJournal
+from streamer.ledger.base import Life
+from streamer.ledger.sqlite import SqliteJournal
 from streamer.service.pipeline import Pipeline
 from streamer.stream.engine import Engine
 from streamer.web.board import Board

@@ -5,7 +5,7 @@ import time
 import pytest
 from playwright.async_api import expect
 
-from streamer.web.truth import LABEL, TrueStep, Truth
+from streamer.web.ground_truth import LABEL, TrueStep, Truth
 from tests.web.browser.conftest import DESKTOP, PHONE
 from tests.web.making import SECONDS, new_stream, serving
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from playwright.async_api import expect
 
-from streamer.web.truth import TrueStep, Truth
+from streamer.web.ground_truth import TrueStep, Truth
 from tests.web.browser.test_page import colour, live
 from tests.web.making import DEADLINE, new_stream, serving
 

@@ -1,1 +1,0 @@
-"""The connection to Kafka that journal and transport share: options, topics, transactions."""

@@ -1,1 +1,0 @@
-"""What must survive: decisions, charges, offsets. One interface, two journals."""

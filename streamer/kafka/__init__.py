@@ -1,0 +1,1 @@
+"""Everything that touches Kafka: connections, topics, transactions, source, ledger, readers."""

@@ -1,0 +1,198 @@
+"""The past, read from the records of a state topic, complete or not at all.
+
+A tool may have deleted a key, a wrong retention may have cut the log, and a topic does not
+tell. So decisions must follow on one another, and the last one says how many charges its
+period has had: all of them must be there, in the last snapshot or since.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.kafka.ledger_records import (
+    PeriodRecord,
+    PublishedRecord,
+    SnapshotRecord,
+    StepEntry,
+    counters_of,
+    users_of,
+)
+from streamer.ledger.base import Restored
+from streamer.monitors.counters import Users
+from streamer.stream.engine import EngineState
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry
+
+Charges = NDArray[np.uint16]
+Part = tuple[Users, Charges]
+_NOBODY: Part = (np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint16))
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """The users who were charged, in rising order, and how often each."""
+
+    users: Users
+    charges: Charges
+    snapshot_users: int
+    charges_since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is restored, and what a journal must know to write on."""
+
+    restored: Restored
+    steps: dict[int, StepEntry]
+    """In rising order."""
+    periods: dict[int, PeriodRecord]
+    spent: int
+    budgets: Budgets
+
+
+def read_past(state: Mapping[str, bytes]) -> Past:
+    """From the last value of each key. ValueError: something is missing."""
+    steps = sorted(_all(state, "step", StepEntry), key=lambda entry: entry.step)
+    periods = {record.period.number: record for record in _all(state, "period", PeriodRecord)}
+    published = msgspec.json.decode(needed(state, "published"), type=PublishedRecord).step
+    _check_steps(steps, periods, published)
+    last = steps[-1]
+    current = periods[last.period]
+    budgets = _read_budgets(state)
+    _check_spent(last, int(budgets.charges.sum(dtype=np.int64)))
+    resting = _resting(steps, periods)
+    restored = Restored(
+        EngineState(last.step, current.period, budgets.users, budgets.charges, resting),
+        Entry(decided_of(last, periods), last.offsets),
+        Published(published),
+        current.key,
+    )
+    return Past(restored, {entry.step: entry for entry in steps}, periods, last.spent, budgets)
+
+
+def needed(state: Mapping[str, bytes], key: str) -> bytes:
+    if key not in state:
+        raise ValueError(f"{key} is missing")
+    return state[key]
+
+
+def decided_of(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> Decided:
+    """Without whom it charged."""
+    return Decided(entry.step, entry.first, periods[entry.period].period, entry.hitters)
+
+
+def wakes(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> int:
+    """The step in which the items of this one are asked about again."""
+    return entry.step + periods[entry.period].period.terms.refresh_steps
+
+
+def _all(state: Mapping[str, bytes], kind: str, record: type[Record]) -> Iterator[Record]:
+    decoder = msgspec.json.Decoder(record)
+    return (decoder.decode(value) for key, value in state.items() if key.startswith(f"{kind}/"))
+
+
+def _check_steps(
+    steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord], published: int
+) -> None:
+    """Each decision begins where the one before it ended, from the oldest that the last one
+    knows of, and up to the last that is published."""
+    if not steps:
+        raise ValueError("all decisions are missing")
+    if steps[-1].oldest < steps[0].step:
+        raise ValueError(f"step/{steps[-1].oldest} is missing")
+    for before, entry in pairwise(steps):
+        if entry.first != before.step + 1:
+            raise ValueError(f"step/{entry.first - 1} is missing")
+    if published > steps[-1].step:
+        raise ValueError(f"step/{published} is missing")
+    for entry in steps:
+        if entry.period not in periods:
+            raise ValueError(f"period/{entry.period} is missing")
+
+
+def _check_spent(last: StepEntry, found: int) -> None:
+    if found < last.spent:
+        raise ValueError(
+            f"{last.spent - found} of the {last.spent} charges of period {last.period} are missing"
+        )
+    if found > last.spent:
+        raise ValueError(
+            f"{found} charges are there, but step/{last.step}, the last, knows of {last.spent}"
+        )
+
+
+def _resting(steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord]) -> dict[str, int]:
+    """Items that rest, and the step in which each is asked about again."""
+    resting: dict[str, int] = {}
+    for entry in steps:
+        again = wakes(entry, periods)
+        if again > steps[-1].step + 1:
+            resting.update({hitter.item: again for hitter in entry.hitters})
+    return resting
+
+
+def _read_budgets(state: Mapping[str, bytes]) -> Budgets:
+    """The last snapshot with all charges since: its parts are brought up to date one by one,
+    and on all processors."""
+    kept = [value for key, value in state.items() if key.startswith("charges/")]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        parts = list(threads.map(counters_of, _snapshot(state))) or [_NOBODY]
+        since = list(threads.map(users_of, kept))
+        snapshot_users = sum(len(users) for users, _ in parts)
+        charges_since = sum(map(len, since))
+        users = np.empty(snapshot_users + charges_since, dtype=np.uint64)
+        charges = np.empty(len(users), dtype=np.uint16)
+        end = 0
+        for merged in threads.map(_merged, parts, _divided(since, parts)):
+            start, end = end, end + len(merged[0])
+            users[start:end], charges[start:end] = merged
+    return Budgets(users[:end], charges[:end], snapshot_users, charges_since)
+
+
+def _snapshot(state: Mapping[str, bytes]) -> list[bytes]:
+    """The parts of the last snapshot, which together are in rising order."""
+    if "snapshot" not in state:
+        return []
+    snapshot = msgspec.json.decode(state["snapshot"], type=SnapshotRecord)
+    keys = [f"counters/{snapshot.step}/{part}" for part in range(snapshot.chunks)]
+    return [needed(state, key) for key in keys]
+
+
+def _divided(since: Sequence[Users], parts: Sequence[Part]) -> list[list[Users]]:
+    """Charges, each in rising order, by the part whose users they are among."""
+    begins = np.array([users[0] for users, _ in parts[1:]], dtype=np.uint64)
+    divided: list[list[Users]] = [[] for _ in parts]
+    for users in since:
+        first, last = np.searchsorted(begins, users[[0, -1]], side="right").tolist()
+        cuts = np.searchsorted(users, begins[first:last]).tolist()
+        for part, (start, end) in enumerate(pairwise([0, *cuts, len(users)]), first):
+            divided[part].append(users[start:end])
+    return divided
+
+
+def _merged(part: Part, since: Sequence[Users]) -> Part:
+    """Counters, and each user's charges since added to them."""
+    if not since:
+        return part
+    known, charges = part
+    users = np.concatenate([known, np.sort(np.concatenate(since))])
+    # Two rising runs, which this kind of sorting merges: faster than looking up each user.
+    order = users.argsort(kind="stable")
+    users = users.take(order)
+    begins = np.flatnonzero(np.concatenate(([True], users[1:] != users[:-1])))
+    times = np.diff(begins, append=len(users))
+    # Each place is one charge, but a user's place in the snapshot stands for more. It is first.
+    more = np.zeros(len(users), dtype=np.int64)
+    more[: len(known)] = charges - 1
+    times += more.take(order.take(begins))
+    return users.take(begins), times.astype(np.uint16)

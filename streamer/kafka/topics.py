@@ -1,0 +1,216 @@
+"""The topics: what they must be like, whether they are, and how to make them so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import (
+    InvalidReplicationFactorError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
+
+from streamer.errors import SettingError
+from streamer.kafka.connection import Connection
+
+_APPEAR_SECONDS = 15.0
+_ALREADY_EXISTS = 36
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNeed:
+    """A topic that the service uses. `setting` is the setting that names it."""
+
+    setting: str
+    name: str
+    partitions: int = 1
+    one_partition: bool = False
+    """Whether more than one partition would be wrong."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    """Those of `config` without which the service must not start."""
+
+    def creation(self, servers: str) -> str:
+        """The command that makes it."""
+        options = [f"--config {name}={value}" for name, value in self.config.items()]
+        return " ".join(
+            [
+                f"kafka-topics.sh --bootstrap-server {servers} --create --topic {self.name}",
+                f"--partitions {self.partitions}",
+                *options,
+            ]
+        )
+
+    def correction(self, servers: str, name: str) -> str:
+        """The command that sets one of its settings right."""
+        return (
+            f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {self.name} "
+            f"--add-config {name}={self.config[name]}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic is like."""
+
+    partitions: int
+    config: Mapping[str, str]
+
+
+class TopicAdmin:
+    """Asks about topics, and makes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.servers = ",".join(connection.servers)
+        self._client = AIOKafkaAdminClient(**connection.options())
+
+    async def start(self) -> None:
+        await self._client.start()
+
+    async def stop(self) -> None:
+        await self._client.close()
+
+    async def partitions(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions; none if there is no such topic."""
+        described = await self._client.describe_topics([topic])
+        for found in described:
+            _check_allowed(topic, found["error_code"])
+        return {partition["partition"] for found in described for partition in found["partitions"]}
+
+    async def facts(self, topic: str) -> TopicFacts | None:
+        numbers = await self.partitions(topic)
+        if not numbers:
+            return None
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        answers: Sequence[Any] = await self._client.describe_configs([resource])
+        for answer in answers:
+            for found in answer.resources:
+                _check_allowed(topic, found[0])
+        config = {
+            entry[0]: entry[1] or ""
+            for answer in answers
+            for found in answer.resources
+            for entry in found[4]
+        }
+        return TopicFacts(len(numbers), config)
+
+    async def create(self, need: TopicNeed, replication: int | None) -> None:
+        if replication is None:
+            replication = min(3, len((await self._client.describe_cluster())["brokers"]))
+        topic = NewTopic(need.name, need.partitions, replication, topic_configs=dict(need.config))
+        answer = await self._client.create_topics([topic])
+        for name, code, *_ in answer.topic_errors:
+            if code == InvalidReplicationFactorError.errno:
+                raise SettingError(
+                    "kafka.replication_factor", replication, "there are not so many brokers"
+                )
+            if code not in {0, _ALREADY_EXISTS}:
+                raise SettingError(
+                    need.setting, name, f"it cannot be made ({for_code(code).__name__})"
+                )
+
+
+async def check_one_cluster(connection: Connection) -> None:
+    """Brokers of two clusters in one list: what is read would depend on who answers first."""
+    found: dict[str, str] = {}
+    for server in connection.servers if len(connection.servers) > 1 else ():
+        client = AIOKafkaAdminClient(**replace(connection, servers=(server,)).options())
+        try:
+            await client.start()
+            found[server] = (await client.describe_cluster())["cluster_id"]
+        except KafkaError:
+            continue  # one that is away can be asked another time
+        finally:
+            await client.close()
+    if len(set(found.values())) > 1:
+        raise SettingError(
+            "kafka.bootstrap_servers",
+            ",".join(connection.servers),
+            "they belong to different clusters; name brokers of one",
+        )
+
+
+async def check_exists(connection: Connection, setting: str, topic: str) -> None:
+    """Refuse a topic that is not there: a client would wait for it, and never say so."""
+    admin = TopicAdmin(connection)
+    await admin.start()
+    try:
+        numbers = await admin.partitions(topic)
+    except TopicAuthorizationFailedError:
+        raise SettingError(
+            setting, topic, "this user may not look at it: allow it Describe"
+        ) from None
+    finally:
+        await admin.stop()
+    if not numbers:
+        raise SettingError(
+            setting, topic, "there is no such topic; the service makes it with --create-topics"
+        )
+
+
+async def ensure_topics(
+    admin: TopicAdmin, needs: Sequence[TopicNeed], create: bool, replication: int | None
+) -> dict[str, TopicFacts]:
+    """Check all topics; make those that are missing if that is wanted."""
+    facts = {}
+    for need in needs:
+        try:
+            found = await admin.facts(need.name)
+            if found is None and create:
+                await admin.create(need, replication)
+                found = await _appearing(admin, need.name)
+        except TopicAuthorizationFailedError:
+            raise SettingError(
+                need.setting,
+                need.name,
+                "this user may not look at it: allow it Describe and DescribeConfigs",
+            ) from None
+        if found is None:
+            raise SettingError(
+                need.setting,
+                need.name,
+                f"there is no such topic; make it with: {need.creation(admin.servers)}",
+            )
+        _check(need, found, admin.servers)
+        facts[need.name] = found
+    return facts
+
+
+async def _appearing(admin: TopicAdmin, topic: str) -> TopicFacts | None:
+    """A new topic is known to every broker only after a moment."""
+    deadline = time.monotonic() + _APPEAR_SECONDS
+    while True:
+        found = await admin.facts(topic)
+        if found is not None or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(0.05)
+
+
+def _check_allowed(topic: str, code: int) -> None:
+    if code == TopicAuthorizationFailedError.errno:
+        raise TopicAuthorizationFailedError(topic)
+
+
+def _check(need: TopicNeed, found: TopicFacts, servers: str) -> None:
+    if need.one_partition and found.partitions != 1:
+        raise SettingError(
+            need.setting,
+            need.name,
+            f"it has {found.partitions} partitions and must have 1; name another, or delete it "
+            f"and make it with: {need.creation(servers)}",
+        )
+    for name in need.required:
+        if found.config.get(name) != need.config[name]:
+            raise SettingError(
+                need.setting,
+                need.name,
+                f"its {name} is {found.config.get(name)}; set it with: "
+                f"{need.correction(servers, name)}",
+            )

@@ -1,0 +1,1 @@
+"""Durable decisions: the contract of a ledger, and the one that keeps files."""

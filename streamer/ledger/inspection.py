@@ -1,0 +1,49 @@
+"""What is in a journal, for people: numbers only, never a user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamer.ledger.base import Restored
+from streamer.stream.timing import StepTiming, format_rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFacts:
+    """The state of a journal; `bytes` is the room that it takes."""
+
+    last_step: int
+    last_step_end: str
+    published_step: int
+    period: int
+    period_ends: str
+    epsilon: float
+    delta: float
+    contributions: int
+    noise_scale: float
+    threshold: int
+    users_charged: int
+    users_exhausted: int
+    bytes: int
+
+
+def facts_of(restored: Restored, timing: StepTiming, size: int) -> JournalFacts:
+    state = restored.state
+    terms = state.period.terms
+    return JournalFacts(
+        last_step=state.closed,
+        last_step_end=format_rfc3339(timing.end(state.closed)),
+        published_step=restored.published.step,
+        period=state.period.number,
+        period_ends=format_rfc3339(timing.start(state.period.end)),
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        contributions=terms.contributions,
+        noise_scale=state.period.plan.calibration.noise_scale,
+        threshold=state.period.plan.threshold,
+        users_charged=len(state.users),
+        users_exhausted=int(np.count_nonzero(state.charges >= terms.contributions)),
+        bytes=size,
+    )

@@ -1,0 +1,1 @@
+"""Events and results as lines of JSON, in files and pipes."""

@@ -1,0 +1,178 @@
+"""The live view of a terminal: what many users hold now, and since when, in any size.
+
+The item is the last thing in every line: whatever a terminal makes of its letters, nothing
+else is moved by it. The layout depends on the size alone, so that nothing jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from streamer.terminal.charts import History, bar, sparkline
+from streamer.terminal.scene import GroundTruth, Scene, visible
+from streamer.web.answers import CurrentHitter, Trend
+from streamer.web.ground_truth import LABEL, TrueItem
+
+_HEAD, _SOFT = "bold", "dim"
+_TROUBLE, _LABEL = "bold yellow", "bold magenta"
+_ARROWS = {
+    Trend.NEW: ("●", "bold"),
+    Trend.GROWING: ("↑", "bold red"),
+    Trend.STEADY: ("→", "default"),
+    Trend.SHRINKING: ("↓", "cyan"),
+}
+_NUMBERS = 20
+"""Columns of an estimate with its margin and trend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many lines the lists have, and how wide the bars are."""
+
+    now: int
+    past: int
+    truth: int
+    bar: int
+
+    @classmethod
+    def of(cls, width: int, height: int, has_truth: bool) -> Layout:
+        """What is most worth seeing stays when there is little room."""
+        bars = max(4, min(40, (width - _NUMBERS) // 3))
+        # Two lines of head and two of guarantee, a heading and a note with the list of now,
+        # an empty line before each part.
+        free = height - 8
+        truth = min(4, 2 + max(0, free - 16) // 4) if has_truth and free >= 9 else 0
+        free -= truth + 4 if truth else 0
+        past = (free - 2) // 2 if free >= 6 else 0
+        free -= past + 2 if past else 0
+        return cls(max(1, free), past, truth, bars)
+
+    @property
+    def left(self) -> int:
+        """Where items begin."""
+        return _NUMBERS + self.bar
+
+
+class LiveView:
+    """Draws a scene; used by rich, for the size that the terminal has at that moment."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self.lines(options.max_width, options.height or console.height)
+
+    def lines(self, width: int, height: int) -> list[Text]:
+        """The whole view."""
+        layout = Layout.of(width, height, self._scene.truth is not None)
+        lines = [*self._head(width), Text(), *self._now(width, layout)]
+        if layout.past:
+            lines += [Text(), *self._past(layout)]
+        if layout.truth and self._scene.truth is not None:
+            lines += [Text(), *_truth_lines(self._scene.truth(), layout)]
+        lines += [Text(), *self._guarantee()]
+        for line in lines:
+            line.no_wrap = True
+            line.truncate(width, overflow="ellipsis")
+        return lines[:height]
+
+    def _head(self, width: int) -> Iterator[Text]:
+        scene = self._scene
+        end = scene.current.end if scene.current else None
+        right = Text(f"{end[11:19]} UTC" if end else "")
+        if scene.trouble:
+            right = Text(f"waiting: {scene.trouble}", _TROUBLE)
+        yield _spread(Text.assemble((scene.title, _HEAD), "  ", scene.subject), right, width)
+        yield Text(scene.place, _SOFT)
+
+    def _now(self, width: int, layout: Layout) -> Iterator[Text]:
+        threshold, current = self._scene.threshold, self._scene.current
+        about = "" if threshold is None else f"about {threshold:,} users"
+        title = Text("What many users hold now", _HEAD)
+        reported = Text(f"reported from {about}" if about else "", _SOFT)
+        fits = len(title) + len(reported) < width
+        yield _spread(title, reported, width) if fits else title
+        hitters = current.hitters if current else ()
+        shown = hitters if len(hitters) <= layout.now else hitters[: layout.now - 1]
+        # On the scale of the whole time that is shown: so bars grow and shrink.
+        history = self._history(layout)
+        most = max([hitter.estimate for hitter in hitters[:1]] + [history.most if history else 1])
+        rows = [_hitter_line(hitter, most, layout) for hitter in shown]
+        if len(shown) < len(hitters):
+            rows.append(Text(f"{'and':>8} {len(hitters) - len(shown):,} more", _SOFT))
+        elif not hitters:
+            waiting = current is None or current.step is None
+            words = "waiting for the first step to close" if waiting else "nothing"
+            rows.append(Text(f"  {words}", _SOFT))
+        yield from _filled(rows, layout.now)
+        fewer = f"fewer than {about}" if about else "fewer users"
+        yield Text(f"  What {fewer} hold is not shown, and cannot be known.", _SOFT)
+
+    def _past(self, layout: Layout) -> Iterator[Text]:
+        """When each item was reported, those of now first, then those that were last."""
+        scene, history = self._scene, self._history(layout)
+        since = f" since {history.start[11:19]} UTC" if history else ""
+        yield Text(f"Reported{since}", _HEAD)
+        now = [hitter.item for hitter in scene.current.hitters] if scene.current else []
+        rows = []
+        for item, estimates in history.first(now, layout.past) if history else ():
+            line = Text(" " * (layout.left - 2 - len(estimates)))
+            line.append_text(sparkline(estimates, history.most if history else 0))
+            rows.append(line.append("  ").append(visible(item), "" if item in now else _SOFT))
+        yield from _filled(rows, layout.past)
+
+    def _history(self, layout: Layout) -> History | None:
+        return History.of(self._scene.steps, layout.left - 4, self._scene.refresh)
+
+    def _guarantee(self) -> Iterator[Text]:
+        first, second = self._scene.terms or ("It is told with the first report.", "")
+        yield Text.assemble(("Guarantee", _HEAD), f"  {first}")
+        yield Text(f"  {second}")
+
+
+def _hitter_line(hitter: CurrentHitter, most: int, layout: Layout) -> Text:
+    arrow, style = _ARROWS[hitter.trend]
+    line = Text().append(f"{hitter.estimate:>8,}", _HEAD).append(f" ± {hitter.margin:<4,} ", _SOFT)
+    line.append(f"{arrow} ", style)
+    line.append_text(bar(hitter.estimate, hitter.threshold, most, layout.bar))
+    return line.append("  ").append(visible(hitter.item))
+
+
+def _truth_lines(truth: GroundTruth, layout: Layout) -> Iterator[Text]:
+    answer = truth.answer
+    yield Text(LABEL, _LABEL)
+    rows = [
+        Text(
+            _truth_line(each, each.item in truth.outbreaks, layout.left),
+            _SOFT if each.estimate is None else "",
+        )
+        for each in sorted(answer.items, key=lambda each: each.item not in truth.outbreaks)
+    ]
+    yield from _filled(rows[: layout.truth], layout.truth)
+    yield Text(
+        f"  {answer.withheld:,} items of fewer users are rightly not reported; "
+        f"{answer.singles:,} of one only",
+        _SOFT,
+    )
+    slow = f"; {truth.left_out:,} steps left out: too slow" if truth.left_out else ""
+    yield Text(f"  {truth.exhausted:.1%} of the users have used up their reports{slow}", _SOFT)
+
+
+def _truth_line(each: TrueItem, outbreak: bool, left: int) -> str:
+    kind = "outbreak" if outbreak else "usual"
+    reported = "not reported" if each.estimate is None else f"reported {each.estimate:>7,}"
+    return f"  {kind:<8} {each.users:>7,}, {reported}".ljust(left - 2) + f"  {visible(each.item)}"
+
+
+def _spread(left: Text, right: Text, width: int) -> Text:
+    """One at each side; the left one is cut if there is no room."""
+    left.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
+    return Text.assemble(left, " ", right)
+
+
+def _filled(rows: list[Text], number: int) -> list[Text]:
+    return [*rows, *(Text() for _ in range(number - len(rows)))]

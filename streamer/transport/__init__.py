@@ -1,1 +1,0 @@
-"""Where events come from and results go to: files, standard streams, the simulated fleet."""

@@ -1,0 +1,204 @@
+"""A damaged journal is refused, or read exactly; it is never taken for another or a new one."""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamer.errors import UnusableJournalError
+from streamer.ledger.base import Life
+from streamer.ledger.directory import DATABASE
+from streamer.ledger.sqlite import SqliteJournal, peek
+from streamer.ledger.sqlite_tables import Tables
+from streamer.privacy.terms import Method, Neighbours
+from streamer.stream.periods import Period, Terms
+from streamer.stream.publication import Published
+from streamer.stream.records import Decided, Entry, Hitter
+
+pytestmark = pytest.mark.slow
+
+LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
+TERMS = Terms(
+    1.0, 1e-6, 10, Neighbours.REPLACE, Method.EXACT, 1440, refresh_steps=5, beta=0.05, items=1000
+)
+FIRST, LAST = 3, 20
+DAMAGES = 300
+BESIDE = f"{DATABASE}-journal"
+
+
+def entry(step: int, period: Period) -> Entry:
+    users = np.arange(step, 8 * step, dtype=np.uint64) << np.uint64(40)
+    decided = Decided(step, step, period, (Hitter(f"crash:{step}", 500 + step),), users)
+    return Entry(decided, {"lines": 10 * step})
+
+
+async def fill(journal: SqliteJournal) -> None:
+    """Decisions, charges, a snapshot, charges after it; the last one is unpublished."""
+    period = Period.containing(FIRST, TERMS)
+    await journal.note_published(Published(FIRST - 1, {"/hitters": 0}))
+    for step in range(FIRST, LAST + 1):
+        await journal.append(entry(step, period))
+        if step < LAST:
+            await journal.note_published(Published(step, {"/hitters": 100 * step}))
+        if step == 12:
+            state = (await journal.restore()).state
+            await journal.snapshot(state.users, state.charges)
+
+
+async def told(directory: Path) -> tuple | None:
+    """Everything that a journal says; None if it says that it is new."""
+    journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+    try:
+        restored = await journal.restore()
+        if restored is None:
+            return None
+        state, last = restored.state, restored.last
+        return (
+            (state.closed, state.period, dict(state.resting)),
+            (state.users.tolist(), state.charges.tolist(), restored.key),
+            (last.decided.step, last.decided.first, last.decided.hitters, dict(last.offsets)),
+            (restored.published.step, dict(restored.published.outputs)),
+            [
+                (each.step, each.first, each.hitters, each.period)
+                for each in await journal.history(99)
+            ],
+        )
+    finally:
+        await journal.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The directory of a journal."""
+    directory = tmp_path_factory.mktemp("whole")
+
+    async def make() -> None:
+        journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+        await fill(journal)
+        await journal.close()
+
+    asyncio.run(make())
+    return directory
+
+
+@pytest.fixture(scope="module", params=["step", "snapshot"])
+def half(request, whole, tmp_path_factory):
+    """The directory of a journal as a process leaves it that was killed in the middle of a
+    transaction: pages of it are in the file, and those before it in the file beside it."""
+    directory = shutil.copytree(whole, tmp_path_factory.mktemp("half") / "open")
+    database = sqlite3.connect(directory / DATABASE, isolation_level=None)
+    database.execute("PRAGMA journal_mode = TRUNCATE")
+    database.execute("PRAGMA cache_size = 1")
+    database.execute("BEGIN IMMEDIATE")
+    tables = Tables(database)
+    if request.param == "step":
+        users = np.arange(5000, dtype=np.uint64)
+        more = entry(LAST + 1, Period.containing(FIRST, TERMS))
+        tables.put_step(replace(more, decided=replace(more.decided, charged=users)))
+    else:
+        tables.put_snapshot(LAST, np.arange(5000, dtype=np.uint64), np.ones(5000, dtype=np.uint16))
+    left = shutil.copytree(directory, directory.parent / "left")
+    database.close()
+    assert (left / BESIDE).stat().st_size > 0
+    assert (left / DATABASE).read_bytes() != (whole / DATABASE).read_bytes()
+    return left
+
+
+def overwritten(content: bytearray, chance: random.Random) -> None:
+    at, number = chance.randrange(len(content)), chance.choice([1, 8, 300])
+    number = min(number, len(content) - at)
+    content[at : at + number] = chance.randbytes(number)
+
+
+def flipped(content: bytearray, chance: random.Random) -> None:
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+
+
+def zeroed(content: bytearray, chance: random.Random) -> None:
+    at = chance.randrange(len(content)) // 512 * 512
+    content[at : at + 512] = bytes(512)
+
+
+def truncated(content: bytearray, chance: random.Random) -> None:
+    del content[chance.randrange(len(content)) :]
+
+
+def pages_swapped(content: bytearray, chance: random.Random) -> None:
+    one, other = (chance.randrange(len(content) // 4096) * 4096 for _ in range(2))
+    first, second = content[one : one + 4096], content[other : other + 4096]
+    content[one : one + 4096], content[other : other + 4096] = second, first
+
+
+def damaged(directory: Path, file: str, damage, seed: int, work: Path) -> tuple | str | None:
+    """What a copy of this journal says after the damage."""
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(directory, work)
+    content = bytearray((work / file).read_bytes())
+    damage(content, random.Random(seed))
+    (work / file).write_bytes(content)
+    try:
+        return asyncio.run(told(work))
+    except UnusableJournalError:
+        return "refused"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [overwritten, flipped, zeroed, truncated, pages_swapped],
+    ids=lambda each: each.__name__,
+)
+def test_damage_anywhere_in_the_file_is_refused_or_does_not_matter(whole, tmp_path, damage):
+    right = asyncio.run(told(whole))
+    for seed in range(DAMAGES):
+        assert damaged(whole, DATABASE, damage, seed, tmp_path / "j") in ("refused", right), seed
+
+
+def test_a_file_of_which_nothing_is_left_is_refused(whole, tmp_path):
+    assert damaged(whole, DATABASE, lambda content, _: content.clear(), 0, tmp_path) == "refused"
+
+
+def test_what_a_killed_process_left_is_taken_back(whole, half, tmp_path):
+    left = shutil.copytree(half, tmp_path / "left")
+    assert asyncio.run(told(left)) == asyncio.run(told(whole))
+
+
+def test_a_look_at_what_a_killed_process_left_takes_nothing_back(half, tmp_path):
+    left = shutil.copytree(half, tmp_path / "left")
+    before = {each.name: each.read_bytes() for each in left.iterdir()}
+    with pytest.raises(UnusableJournalError, match="left in the middle of a write"):
+        peek(left / DATABASE)
+    assert {each.name: each.read_bytes() for each in left.iterdir()} == before
+
+
+def test_a_look_at_damaged_pages_is_refused(whole, tmp_path):
+    left = shutil.copytree(whole, tmp_path / "left")
+    content = bytearray((left / DATABASE).read_bytes())
+    # The first page is as it was, so the header is; all others are gone.
+    content[4096:] = bytes(len(content) - 4096)
+    (left / DATABASE).write_bytes(content)
+    with pytest.raises(UnusableJournalError, match="cannot be read"):
+        peek(left / DATABASE)
+
+
+@pytest.mark.parametrize("file", [DATABASE, BESIDE])
+@pytest.mark.parametrize(
+    "damage", [overwritten, flipped, zeroed, truncated], ids=lambda each: each.__name__
+)
+def test_damage_in_what_a_killed_process_left_is_refused_or_does_not_matter(
+    whole, half, tmp_path, damage, file
+):
+    right = asyncio.run(told(whole))
+    for seed in range(60):
+        assert damaged(half, file, damage, seed, tmp_path / "j") in ("refused", right), seed
+
+
+def test_a_lost_file_beside_the_database_is_refused(half, tmp_path):
+    left = shutil.copytree(half, tmp_path / "left")
+    (left / BESIDE).unlink()
+    with pytest.raises(UnusableJournalError):
+        asyncio.run(told(left))

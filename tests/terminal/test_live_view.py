@@ -1,0 +1,309 @@
+"""What a terminal shows of a stream: in any size, of any items, without acting on them."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from streamer.stream.timing import format_rfc3339
+from streamer.terminal.charts import History, bar, sparkline
+from streamer.terminal.live_view import LiveView
+from streamer.terminal.plain_view import PlainView
+from streamer.terminal.scene import GroundTruth, Scene, visible
+from streamer.web.answers import (
+    ClosedStep,
+    Current,
+    CurrentHitter,
+    Promise,
+    Published,
+    Result,
+    Trend,
+)
+from streamer.web.ground_truth import LABEL, TrueItem, TruthAnswer
+
+SIZES = [(80, 24), (40, 12), (60, 18), (100, 16), (200, 60), (20, 5), (10, 1)]
+HOSTILE = {
+    "escape": "crash\x1b[2J\x1b]0;owned\x07",
+    "lines": "one\ntwo\rthree\tfour\x0b",
+    "markup": "[bold red]not a style[/] [link=file:///]x[/link]",
+    "direction": "abc\u202egnp.exe\u2066",
+    "emoji code": "version :boom: 7",
+    "joined": "a\u200db\ufeffc",
+    "wide": "搜索" * 60,
+    "stacked": "z" + "\u0301" * 300,
+    "long": "x" * 5_000,
+    "c1": "csi \x9b31m",
+}
+
+
+def promise(**changes):
+    terms = {"epsilon": 1.0, "delta": 1e-6, "contributions": 30, "neighbours": "replace"}
+    steps = {"step_seconds": 1.0, "period_steps": 600, "refresh_steps": 3}
+    noise = {"threshold": 1_050, "margin": 150, "noise_scale": 50.2}
+    return Promise(
+        sentence="What is promised.", period=3, first=0, **terms | steps | noise | changes
+    )
+
+
+def clock(step):
+    return format_rfc3339(1_767_225_600_000 + 1000 * step)
+
+
+def hitter(item, estimate, step=0, trend=Trend.STEADY):
+    times = {"step": step, "start": clock(step), "end": clock(step + 1)}
+    numbers = {"estimate": estimate, "margin": 150, "threshold": 1_050}
+    terms = {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 3}
+    return CurrentHitter(item=item, trend=trend, since=0, **times | numbers | terms)
+
+
+def closed(step, first=None, **estimates):
+    results = tuple(Result(item, number, 150, 1_050) for item, number in estimates.items())
+    return ClosedStep(step, clock(step), clock(step + 1), len(results), 3, first, results)
+
+
+def scene_of(*hitters, steps=(), **changes):
+    scene = Scene(
+        **{"title": "streamer watch", "subject": "somewhere", "place": "Ctrl-C ends."} | changes
+    )
+    last = steps[-1].step if steps else 9
+    current = Current(last, clock(last), clock(last + 1), hitters)
+    scene.guarantee(promise())
+    scene.published(Published(tuple(steps), current))
+    return scene
+
+
+def truth_of(*items, running=()):
+    answer = TruthAnswer(LABEL, 9, 1_050, items, withheld=11_143, singles=8_862)
+    return GroundTruth(answer, frozenset({"crash"}), frozenset(running), 0.015, left_out=0)
+
+
+def text_of(scene, width=80, height=24):
+    return [line.plain for line in LiveView(scene).lines(width, height)]
+
+
+def full_scene():
+    """With all there is to show, and more than fits."""
+    hitters = [
+        hitter(f"{name}: {item}", 9_000, trend=t) for name, item in HOSTILE.items() for t in Trend
+    ]
+    steps = [closed(step, **dict.fromkeys(HOSTILE.values(), 1_000 + step)) for step in range(99)]
+    truth = truth_of(*(TrueItem(item, 9, 5_000, None, True) for item in HOSTILE.values()))
+    return scene_of(*hitters, steps=steps, truth=lambda: truth)
+
+
+class TestTheView:
+    def test_it_says_what_many_users_hold_with_estimate_margin_and_trend(self):
+        scene = scene_of(
+            hitter("crash", 5_932, trend=Trend.GROWING),
+            hitter("slow", 1_220, trend=Trend.SHRINKING),
+        )
+        lines = text_of(scene)
+        assert any("5,932 ± 150  ↑ " in line and line.endswith("  crash") for line in lines)
+        assert any("1,220 ± 150  ↓ " in line and line.endswith("  slow") for line in lines)
+        assert any("reported from about 1,050 users" in line for line in lines)
+        assert any("cannot be known" in line for line in lines)
+
+    def test_it_shows_the_guarantee_and_the_time(self):
+        lines = text_of(scene_of(hitter("crash", 5_932)))
+        assert lines[0].endswith("00:00:10 UTC")
+        assert "Guarantee  ε = 1, δ = 1e-6 for all that one user does in 10 minutes." in lines
+        said = "  A user counts for at most 30 reports; a reported item rests for 3 seconds."
+        assert said in lines
+
+    def test_without_a_guarantee_it_is_that_of_the_reports(self):
+        scene = scene_of(hitter("crash", 5_932))
+        scene.promise = None
+        text = "\n".join(text_of(scene))
+        assert "ε = 1, δ = 1e-6 for all that one user does in one budget period." in text
+        assert "at most 10 reports." in text
+        scene.reset()
+        assert "It is told with the first report." in "\n".join(text_of(scene))
+
+    def test_it_says_so_when_there_is_nothing_or_not_yet_anything(self):
+        assert any("nothing" in line for line in text_of(scene_of()))
+        waiting = Scene("streamer demo", "", "")
+        assert any("waiting for the first step to close" in line for line in text_of(waiting))
+
+    def test_bars_are_on_the_scale_of_the_time_that_is_shown(self):
+        scene = scene_of(
+            hitter("crash", 4_000), steps=[closed(1, crash=8_000), closed(9, crash=4_000)]
+        )
+        [line] = [line for line in text_of(scene) if "4,000 ± 150" in line]
+        assert line.count("█") == 10
+
+    def test_the_past_has_a_row_for_each_item_those_of_now_first(self):
+        steps = [closed(0, old=2_000), closed(3, crash=900), closed(6, crash=8_000)]
+        lines = text_of(scene_of(hitter("crash", 8_000), steps=steps))
+        start = lines.index("Reported since 00:00:00 UTC")
+        assert [line.split() for line in lines[start + 1 : start + 3]] == [
+            ["·▁█", "crash"],
+            ["▂··", "old"],
+        ]
+
+    def test_trouble_stands_in_the_first_line(self):
+        scene = scene_of(hitter("crash", 5_932))
+        scene.state("no broker answers")
+        assert text_of(scene)[0].endswith("waiting: no broker answers")
+        scene.state("")
+        assert "waiting" not in text_of(scene)[0]
+
+    def test_ground_truth_is_labelled_and_only_there_if_it_is_a_simulation(self):
+        truth = truth_of(
+            TrueItem("usual", 9, 9_000, None, False), TrueItem("crash", 9, 6_012, 5_932, True)
+        )
+        lines = text_of(scene_of(hitter("crash", 5_932), truth=lambda: truth))
+        start = lines.index("Ground truth, known only because this is a simulation")
+        assert lines[start + 1].split() == ["outbreak", "6,012,", "reported", "5,932", "crash"]
+        assert lines[start + 2].split() == ["usual", "9,000,", "not", "reported", "usual"]
+        assert "11,143 items of fewer users are rightly not reported; 8,862" in lines[start + 3]
+        assert lines[start + 4] == "  1.5% of the users have used up their reports"
+        real = "\n".join(text_of(scene_of(hitter("crash", 5_932))))
+        assert "truth" not in real.lower()
+
+    def test_more_than_fits_is_counted(self):
+        lines = text_of(scene_of(*(hitter(f"item {n}", 9_000 - n) for n in range(1_000))))
+        assert sum("± 150" in line for line in lines) == 6
+        assert any(line.strip() == "and 994 more" for line in lines)
+
+    @pytest.mark.parametrize(("width", "height"), SIZES)
+    def test_it_fits_into_any_terminal(self, width, height):
+        for scene in (full_scene(), scene_of(), Scene("streamer demo", "x" * 300, "y" * 300)):
+            lines = LiveView(scene).lines(width, height)
+            assert len(lines) <= height
+            assert all(line.cell_len <= width for line in lines)
+
+    def test_the_layout_depends_on_the_size_alone(self):
+        def parts(scene):
+            return [
+                n for n, line in enumerate(text_of(scene)) if line[:9] in {"What many", "Reported "}
+            ]
+
+        assert parts(scene_of(hitter("crash", 5_000), steps=[closed(9)])) == parts(
+            full_scene_of_now()
+        )
+
+
+def full_scene_of_now():
+    return scene_of(*(hitter(f"item {n}", 9_000) for n in range(50)), steps=[closed(9)])
+
+
+class TestHostileItems:
+    @pytest.mark.parametrize("item", HOSTILE.values(), ids=HOSTILE)
+    def test_a_terminal_is_sent_nothing_of_theirs_but_letters(self, item):
+        truth = truth_of(TrueItem(item, 9, 5_000, None, True), running={item})
+        scene = scene_of(
+            hitter(item, 5_000), steps=[closed(9, **{item: 5_000})], truth=lambda: truth
+        )
+        written = io.StringIO()
+        console = Console(file=written, force_terminal=True, width=80, height=24, color_system=None)
+        console.print(LiveView(scene))
+        assert all(letter.isprintable() or letter == "\n" for letter in written.getvalue())
+        lines = []
+        PlainView(scene, lines.append).draw()
+        assert all(line.isprintable() for line in lines)
+
+    def test_markup_is_text(self):
+        lines = LiveView(scene_of(hitter("[bold]x[/]", 5_000))).lines(80, 24)
+        assert any(line.plain.endswith("[bold]x[/]") for line in lines)
+
+    @pytest.mark.parametrize(
+        ("item", "shown"),
+        [
+            ("plain ✓ größe 運動靴", "plain ✓ größe 運動靴"),
+            ("\x1b[2J", "\\x1b[2J"),
+            ("a\nb", "a\\nb"),
+            ("\u202eabc", "\\u202eabc"),
+            ("\U000e0001", "\\U000e0001"),
+            ("x" * 5_000, "x" * 400 + "…"),
+        ],
+    )
+    def test_what_is_not_printable_is_escaped(self, item, shown):
+        assert visible(item) == shown
+
+
+class TestCharts:
+    @pytest.mark.parametrize(
+        ("value", "drawn"), [(8, "████"), (4, "██"), (1, "▌"), (5, "██▌"), (0, "▏"), (80, "████")]
+    )
+    def test_a_bar_is_as_long_as_its_value(self, value, drawn):
+        assert bar(value, 1, 8, 4).plain == drawn.ljust(4)
+
+    def test_a_sparkline_has_a_letter_for_each_value(self):
+        assert sparkline([None, 0, 40, 79, 80], 80).plain == "·▁▄█" + "█"
+
+    def test_a_column_holds_what_was_reported_while_an_item_rested(self):
+        steps = [closed(n, **({"x": 100 + n} if n % 3 == 0 else {})) for n in range(10)]
+        for last in range(1, 11):
+            rows = History.of(steps[:last], 20, refresh=3).rows
+            assert None not in rows["x"], last
+
+    def test_runs_of_empty_steps_take_their_room(self):
+        history = History.of([closed(0, x=5), closed(100, first=1), closed(101, x=6)], 500, 1)
+        assert history.rows["x"] == [5, *[None] * 100, 6]
+        assert History.of([closed(0, x=5), closed(100, first=1)], 50, 1).rows == {}
+        assert History.of([], 50, 1) is None
+
+
+class TestPlainLines:
+    @staticmethod
+    def told(scene):
+        lines = []
+        view = PlainView(scene, lines.append)
+        scene.changed = view.draw
+        return lines
+
+    def test_each_report_is_told_once(self):
+        scene = Scene("streamer watch", "somewhere", "Ctrl-C ends.")
+        lines = self.told(scene)
+        scene.guarantee(promise())
+        for step in range(3):
+            current = Current(step, clock(step), clock(step + 1), (hitter("crash", 2_000 + step),))
+            scene.published(Published((closed(step, crash=2_000 + step),), current))
+        assert lines == [
+            "streamer watch: somewhere",
+            "Ctrl-C ends.",
+            "guarantee: ε = 1, δ = 1e-6 for all that one user does in 10 minutes. "
+            "A user counts for at most 30 reports; a reported item rests for 3 seconds.",
+            "00:00:01 UTC      2,000 ± 150    crash",
+            "00:00:02 UTC      2,001 ± 150    crash",
+            "00:00:03 UTC      2,002 ± 150    crash",
+        ]
+
+    def test_the_end_of_reports_and_trouble_are_told_once(self):
+        scene = scene_of(hitter("crash", 5_000), steps=[closed(9, crash=5_000)])
+        lines = self.told(scene)
+        scene.changed()
+        scene.state("no broker answers")
+        scene.state("no broker answers")
+        scene.state("")
+        quiet = Current(10, clock(10), clock(11), ())
+        scene.published(Published((closed(10),), quiet))
+        scene.published(Published((closed(11),), quiet))
+        assert [line for line in lines if "±" not in line][-3:] == [
+            "waiting: no broker answers",
+            "going on",
+            "00:00:11 UTC  nothing is reported any more",
+        ]
+
+    def test_outbreaks_are_told_when_they_begin_and_end(self):
+        running = set()
+        scene = scene_of(truth=lambda: truth_of(running=running))
+        lines = self.told(scene)
+        for items in ({"crash"}, {"crash", "slow"}, {"slow"}, {"slow"}):
+            running.clear()
+            running.update(items)
+            scene.published(Published((), None))
+        truth = [line.partition("simulation: ")[2] for line in lines if "ground truth" in line]
+        assert truth == [
+            "outbreak of crash begins",
+            "outbreak of slow begins",
+            "outbreak of crash is over",
+        ]
+
+    def test_another_stream_with_earlier_steps_is_told_too(self):
+        scene = scene_of(hitter("crash", 5_000), steps=[closed(99, crash=5_000)])
+        lines = self.told(scene)
+        scene.changed()
+        scene.reset()
+        scene.published(Published((closed(3, slow=4_000),), None))
+        assert lines[-1].endswith("slow")
