@@ -21,7 +21,7 @@ from benchmarks.loading import load
 from benchmarks.past import write_past
 from benchmarks.table import Row, at_most, command_line
 from benchmarks.workload import Workload
-from streamer.monitors.counters import Users
+from streamer.monitors.seam import Users
 from streamer.stream.pseudonyms import Pseudonyms
 
 USERS = (10_000, 100_000, 1_000_000, 10_000_000)

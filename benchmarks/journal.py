@@ -18,13 +18,12 @@ import numpy as np
 
 from benchmarks.bare_engine import TERMS
 from benchmarks.table import Row, at_most, command_line
-from streamer.ledger.base import Life
+from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.file_ledger import FileLedger
 from streamer.monitors.counters import Counters
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
 
 STEPS_SINCE = 5
 LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
@@ -44,7 +43,7 @@ async def _measure(number: int, place: Path) -> list[Row]:
     directory = place / "journal"
     directory.mkdir()
     period = Period.containing(1, TERMS)
-    journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+    journal = FileLedger(directory / DATABASE, LIFE, KEY)
     await journal.note_published(Published(0))
     await journal.append(Entry(Decided(1, 1, period)))
     seconds: dict[str, float] = {}
@@ -54,7 +53,7 @@ async def _measure(number: int, place: Path) -> list[Row]:
     await _charge_until_due(journal, period, counters, generator)
     await journal.close()
     due = _on_disk(directory)
-    journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+    journal = FileLedger(directory / DATABASE, LIFE, KEY)
     with _measured(seconds, "restore"):
         await journal.restore()
     await journal.close()
@@ -117,7 +116,7 @@ def _charged_users(number: int, generator: np.random.Generator) -> Counters:
 
 
 async def _charge_until_due(
-    journal: SqliteJournal, period: Period, counters: Counters, generator: np.random.Generator
+    journal: FileLedger, period: Period, counters: Counters, generator: np.random.Generator
 ) -> None:
     """Steps in each of which a fifth of the users are charged, until a snapshot is due."""
     users, charges = counters.snapshot()

@@ -25,13 +25,14 @@ from benchmarks.kafka import broker, make_topic
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, at_least, command_line
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.transactions import Message, Transactions, committed_consumer, read_committed
-from streamer.ledger.base import Life, Restored
-from streamer.monitors.counters import Counters, Users
+from streamer.ledger.contract import Entry, Life, Restored
+from streamer.monitors.counters import Counters
+from streamer.monitors.seam import Users
 from streamer.privacy.terms import Method, Neighbours
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
-from streamer.stream.records import Decided, Entry
 
 CONTRIBUTIONS, SHARES, SHARE_SINCE, NEW = 3, (1.0, 0.5, 0.25), 0.2, 0.1
 """Of those who still count, how many are charged in each step before the snapshot and in
@@ -60,9 +61,9 @@ class StateTopic:
     def transactions(self) -> Transactions:
         return Transactions(self.connection, self.name, self.name)
 
-    def journal(self, transactions: Transactions) -> KafkaJournal:
+    def journal(self, transactions: Transactions) -> KafkaLedger:
         life = Life(60_000, 0)
-        return KafkaJournal(self.connection, transactions, self.name, life, "events", "0" * 16)
+        return KafkaLedger(self.connection, transactions, self.name, life, "events", "0" * 16)
 
     async def restore(self) -> Restored:
         restored = await self.journal(self.transactions()).restore()

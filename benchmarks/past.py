@@ -9,14 +9,14 @@ from benchmarks.bare_engine import TERMS
 from benchmarks.kafka import KEY, Deployment, make_topic
 from benchmarks.workload import START, STEP_MS
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.transactions import Transactions
-from streamer.ledger.base import Life
-from streamer.monitors.counters import Counters, Users
+from streamer.ledger.contract import Entry, Life
+from streamer.monitors.counters import Counters
+from streamer.monitors.seam import Users
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
 
 
 async def write_past(
@@ -32,7 +32,7 @@ async def write_past(
     transactions = Transactions(connection, deployment.name, topic)
     await transactions.start()
     fingerprint = Pseudonyms(bytes.fromhex(KEY)).fingerprint
-    journal = KafkaJournal(
+    journal = KafkaLedger(
         connection,
         transactions,
         topic,

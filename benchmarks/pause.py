@@ -23,8 +23,8 @@ from benchmarks.table import Row, below, command_line
 from benchmarks.workload import Workload
 from streamer.config import load as settings_of
 from streamer.service import hosting
+from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine
-from streamer.stream.records import Decided
 from streamer.stream.watching import Phase, Watcher
 
 POPULATION, ITEMS = 100_000_000, 100_000

@@ -16,7 +16,6 @@ from benchmarks.bare_engine import TERMS, FilledSteps, new_intake
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, at_most, command_line
 from benchmarks.workload import STEP_MS, name_of
-from streamer.monitors.heavy_hitters import count_holders
 from streamer.stream.buffer import StepBuffer
 from streamer.stream.engine import Engine
 

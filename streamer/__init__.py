@@ -12,8 +12,9 @@ The library behind the service: plan a guarantee, then run one of the paper's mo
 
 from streamer.errors import MonitorError, OutputError, SettingError, StreamerError
 from streamer.monitors.above_threshold import AboveThreshold
-from streamer.monitors.heavy_hitters import Decision, HeavyHitterMonitor, Tally
-from streamer.monitors.shifting import Hitter, ShiftingHeavyHitters
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.seam import Decision, Hitter, Tally
+from streamer.monitors.shifting import ShiftingHeavyHitters
 from streamer.monitors.threshold_monitor import (
     Answer,
     ThresholdMonitor,

@@ -8,6 +8,7 @@
     ├── UnusableJournalError    2   a journal cannot be used as it is, and is left as it is
     ├── JournalWriteError       1   a journal could not be written; nothing was published
     ├── PublishError            1   a decision could not be published; it will be
+    ├── UnreachableError        1   a source or broker does not answer; it is tried again
     ├── FencedError             3   a newer instance has taken over
     └── MonitorError            1   going on would break the guarantee
 
@@ -66,6 +67,10 @@ class JournalWriteError(StreamerError):
 
 class PublishError(StreamerError):
     """A durable decision could not be written out. It is published at the next start."""
+
+
+class UnreachableError(StreamerError):
+    """What is read from cannot be reached now. A running service waits and tries again."""
 
 
 class FencedError(StreamerError):

@@ -21,7 +21,6 @@ from streamer.stream.fate import FateRule, Fates
 from streamer.stream.intake import Batch, Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.records import result_records
 from streamer.stream.timing import StepTiming
 
 pytestmark = pytest.mark.slow

@@ -24,14 +24,14 @@ from streamer.fleet.event_lines import EventLines
 from streamer.fleet.fleet import Fleet
 from streamer.fleet.outbreaks import Outbreak, Shape
 from streamer.fleet.simulation import simulate
-from streamer.ledger.base import Life
-from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.contract import Life
+from streamer.ledger.file_ledger import FileLedger
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of, timing_of
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Publication, Published
+from streamer.stream.publication import Publication
 from streamer.web.board import Board
 from streamer.web.public import public_app
 from streamer.web.server import HttpServer
@@ -74,7 +74,7 @@ async def run_fleet(board: Board) -> None:
     pseudonyms = Pseudonyms(secrets.token_bytes(32))
     intake = intake_of(SETTINGS.stream, timing, pseudonyms)
     engine = Engine(intake, terms_of(SETTINGS.privacy))
-    journal = SqliteJournal(None, Life(timing.length_ms, timing.epoch_ms), pseudonyms.fingerprint)
+    journal = FileLedger(None, Life(timing.length_ms, timing.epoch_ms), pseudonyms.fingerprint)
     pipeline = Pipeline(engine, journal, Nowhere(), timing, board)
     lines = EventLines(FLEET.catalogue())
     await pipeline.start_at(FLEET.first_step)

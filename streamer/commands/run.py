@@ -207,7 +207,7 @@ def _print_summary(summary: Summary, seconds: float) -> None:
         ("accepted", f"{summary.accepted:,}, of which {summary.duplicates:,} beside another one"),
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),
-        ("decided before", f"{summary.decided:,}"),
+        ("decided before", f"{summary.already_closed:,}"),
         ("steps", f"{summary.steps:,}"),
         ("hitters", f"{summary.hitters:,}"),
         ("users charged", f"{summary.charged:,}, of which {summary.exhausted:,} exhausted"),

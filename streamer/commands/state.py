@@ -44,8 +44,8 @@ def state_command(
 
 def _from_directory(directory: Path) -> JournalFacts | None:
     from streamer.ledger.directory import DATABASE
+    from streamer.ledger.file_ledger import peek
     from streamer.ledger.inspection import facts_of
-    from streamer.ledger.sqlite import peek
     from streamer.stream.timing import StepTiming
 
     path = directory / DATABASE

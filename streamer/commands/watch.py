@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +15,7 @@ from streamer.errors import InputError
 if TYPE_CHECKING:
     from streamer.config import Settings
     from streamer.kafka.connection import Connection
-    from streamer.stream.publication import Publication
-    from streamer.stream.records import ResultRecord
     from streamer.terminal.scene import Scene
-    from streamer.web.answers import Published
 
 KAFKA = "kafka"
 
@@ -76,7 +72,9 @@ async def _watch_kafka(settings: Settings) -> None:
 
 async def _follow_topics(connection: Connection, settings: Settings, scene: Scene) -> None:
     from streamer.kafka.results import KafkaResults
+    from streamer.stream.current import CurrentHitters
     from streamer.terminal.scene import PAST
+    from streamer.web.answers import Published, closed_steps, current_at
 
     topics = {
         "kafka.hitters_topic": settings.kafka.hitters_topic,
@@ -84,37 +82,11 @@ async def _follow_topics(connection: Connection, settings: Settings, scene: Scen
     }
     # How long a reported item rests is not in the topics; the service's settings know it.
     scene.resting = settings.privacy.refresh_steps
-    told = _Told(scene.resting)
+    hitters = CurrentHitters(scene.resting)
     async for publication in KafkaResults(connection, topics, PAST, scene.state).publications():
-        scene.published(told.of(publication))
-
-
-class _Told:
-    """Makes of the records of topics what a live page says."""
-
-    def __init__(self, refresh: int) -> None:
-        from streamer.web.current import CurrentHitters
-
-        self._refresh = refresh
-        self._hitters = CurrentHitters()
-
-    def of(self, publication: Publication) -> Published:
-        from msgspec import structs
-
-        from streamer.web.answers import ClosedStep, Current, Published, Result
-
-        results: defaultdict[int, list[ResultRecord]] = defaultdict(list)
-        for each in publication.results:
-            results[each.step].append(each)
-        steps = []
-        for record in publication.steps:
-            mine = results[record.step]
-            self._hitters.note(mine, self._refresh)
-            shown = tuple(Result(r.item, r.estimate, r.margin, r.threshold) for r in mine)
-            steps.append(ClosedStep(**structs.asdict(record), results=shown))
-        last = publication.steps[-1]
-        now = self._hitters.at(last.step, self._refresh)
-        return Published(tuple(steps), Current(last.step, last.start, last.end, now))
+        hitters.take(publication)
+        now = current_at(publication.steps[-1], hitters)
+        scene.published(Published(tuple(closed_steps(publication)), now))
 
 
 async def _until_signalled(scene: Scene, following: Coroutine[Any, Any, None]) -> None:

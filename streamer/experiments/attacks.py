@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.heavy_hitters import HeavyHitterMonitor, Tally
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.seam import Tally
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import Plan
 
@@ -67,13 +68,10 @@ class Game:
 
         The others are new people in every step, so none of them is ever charged twice.
         """
-        by_user = np.argsort(users)
-        numbers, items = users[by_user].astype(np.uint64), held[by_user]
-        self.monitor.begin(self._step)
+        counted = self.monitor.count(self._step, users.astype(np.uint64), held)
+        decision = self.monitor.decide(_with_others(counted.tally, asked, others))
+        self.monitor.charge(counted, decision)
         self._step += 1
-        tally = self.monitor.count(numbers, items)
-        decision = self.monitor.decide(_with_others(tally, asked, others))
-        self.monitor.charge(decision, numbers, items)
         size = 1 + max(asked.max(initial=0), decision.items.max(initial=0))
         above = np.zeros(size, dtype=np.bool_)
         estimates = np.zeros(size, dtype=np.int64)
@@ -212,7 +210,7 @@ def _far_above(game: Game) -> int:
     return game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
 
 
-def _with_others(tally: Tally, asked: Trials, others: int) -> Tally:
+def _with_others(tally: Tally[int], asked: Trials, others: int) -> Tally[int]:
     """The tally of everybody: the trials' users, and `others` for each item asked about."""
     if not others:
         return tally
@@ -221,4 +219,4 @@ def _with_others(tally: Tally, asked: Trials, others: int) -> Tally:
     holders[tally.items] = tally.holders
     holders[asked] += others
     held = np.flatnonzero(holders)
-    return Tally(held, holders[held])
+    return replace(tally, items=held, holders=holders[held])

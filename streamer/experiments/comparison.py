@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from streamer.experiments.paper_example import PaperExample
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
-from streamer.monitors.heavy_hitters import Decider, HeavyHitterMonitor, Tally
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.seam import OwnNumbers, Tally
 from streamer.privacy.baseline_plans import plan_histograms, plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import RandomBytes
@@ -141,8 +143,10 @@ def enter(example: PaperExample, guarantee: Guarantee) -> list[Candidate]:
 
 def _enter_monitor(method: str, example: PaperExample, planned: Plan) -> Candidate:
     def start(dice: Dice) -> Contender:
-        decider = Decider(planned, random_bytes=dice.random_bytes)
-        return _Monitor(HeavyHitterMonitor(planned, decider=decider), example.users, dice.rng)
+        deciding: Deciding[int] = Deciding(
+            lambda plan: NoisyThreshold(plan, random_bytes=dice.random_bytes)
+        )
+        return _Monitor(HeavyHitterMonitor(planned, deciding=deciding), example.users, dice.rng)
 
     every = tuple(range(len(example.families)))
     return Candidate(method, every, planned.threshold, planned.guaranteed_weight, start)
@@ -181,13 +185,12 @@ class _Monitor:
         self._step = 0
 
     def observe(self, members: NDArray[np.uint64]) -> Reported:
-        self._monitor.begin(self._step)
-        self._step += 1
         items = np.zeros(len(members), dtype=np.int64)
-        tally = self._monitor.count(members, items)
-        lone = self._users - self._monitor.counters.exhausted - int(tally.holders.sum())
-        decision = self._monitor.decide(tally)
-        self._monitor.charge(decision, members, items)
+        counted = self._monitor.count(self._step, members, items)
+        self._step += 1
+        lone = self._users - self._monitor.counters.exhausted - int(counted.tally.holders.sum())
+        decision = self._monitor.decide(counted.tally)
+        self._monitor.charge(counted, decision)
         return Reported(len(decision.items) > 0, self._lone_reports(lone, members))
 
     def _lone_reports(self, lone: int, members: NDArray[np.uint64]) -> int:
@@ -230,6 +233,6 @@ class _Histogram:
         return Reported(len(decision.items) > 0, int(false_reports))
 
 
-def _tally(members: NDArray[np.uint64]) -> Tally:
-    """One item, held by all of them."""
-    return Tally(np.zeros(1, dtype=np.int64), np.array([len(members)]))
+def _tally(members: NDArray[np.uint64]) -> Tally[int]:
+    """One item, held by all of them; these methods do not ask which step it is."""
+    return Tally(0, np.zeros(1, dtype=np.int64), np.array([len(members)]), OwnNumbers())

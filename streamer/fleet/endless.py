@@ -7,7 +7,7 @@ that a day of it takes no more memory than a minute.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count, cycle, islice
 
@@ -60,6 +60,10 @@ class Sent:
     truth: TrueStep
     outbreaks: frozenset[str]
     """The items of those that are going on."""
+
+    def after(self, sent: int) -> Sent:
+        """What is left when the first records were sent."""
+        return replace(self, records=self.records[sent:], arrivals=self.arrivals[sent:])
 
 
 def check_users(users: int) -> None:

@@ -1,4 +1,4 @@
-"""The journal of the Kafka service: a compacted topic, written in transactions.
+"""The ledger of the Kafka service: a compacted topic, written in transactions.
 
 It must be restored only after older instances were fenced (`Transactions.start`): then
 nobody but us can write to the topic, and what is read is all there is.
@@ -7,7 +7,8 @@ nobody but us can write to the topic, and what is read is all there is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice, takewhile
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy as np
 from aiokafka import TopicPartition
 from numpy.typing import NDArray
 
-from streamer.errors import UnusableJournalError
+from streamer.errors import MonitorError, UnusableJournalError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger_records import (
     FORMAT,
@@ -28,39 +29,50 @@ from streamer.kafka.ledger_records import (
     counter_chunks,
     encode,
 )
-from streamer.kafka.ledger_restore import decided_of, needed, read_past, wakes
-from streamer.kafka.transactions import MARKER, Message, Transactions, read_committed
-from streamer.ledger.base import Life, Restored, SnapshotRule
-from streamer.monitors.counters import Users
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
-
-HISTORY = 20_000
-"""How many decisions are kept to be looked at."""
+from streamer.kafka.ledger_restore import Past, decided_of, needed, read_past
+from streamer.kafka.topics import partitions_of
+from streamer.kafka.transactions import MARKER, Message, Transactions, ends_of, read_committed
+from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
+from streamer.ledger.past import HISTORY, asked_again
+from streamer.monitors.seam import Users
+from streamer.stream.publication import Publication
 
 
-class KafkaJournal:
-    """Implements `Journal`; `key` is the fingerprint of the pseudonyms' key."""
+@dataclass(frozen=True, slots=True)
+class LedgerTopics:
+    """The topics that a ledger is about: where it is kept, where it publishes, and which
+    events its decisions are of."""
+
+    state: str
+    hitters: str
+    steps: str
+    events: str
+
+
+class KafkaLedger:
+    """Implements `Ledger`; `key` is the fingerprint of the pseudonyms' key."""
 
     def __init__(
         self,
         connection: Connection,
         transactions: Transactions,
-        topic: str,
+        topics: LedgerTopics,
         life: Life,
-        events_topic: str,
         key: str,
+        start_anew: bool = False,
     ) -> None:
+        """`start_anew`: begin although the steps topic holds steps."""
         self._connection = connection
         self._transactions = transactions
-        self._partition = TopicPartition(topic, 0)
-        self._life = LifeRecord(FORMAT, life.length_ms, life.epoch_ms, events_topic)
+        self._topics = topics
+        self._life = life
         self._key = key
+        self._start_anew = start_anew
+        self.follows_lost_state = False
+        """Whether steps were published by a state that is lost, so that it begins anew."""
         self._rule = SnapshotRule()
-        self.size = 0
-        """Bytes that the journal had when it was restored."""
-        self._is_new = True
-        self._first_note = -1
+        self._is_new: bool | None = None
+        """None: it is not known yet, because nothing was restored."""
         self._spent = 0
         self._steps: dict[int, StepEntry] = {}
         """In rising order."""
@@ -72,7 +84,32 @@ class KafkaJournal:
     def snapshot_due(self) -> bool:
         return self._rule.due
 
+    async def restore(self) -> Restored | None:
+        records = await read_state(self._connection, self._topics.state)
+        self._transactions.resume(records.marker, records.tail)
+        past = await asyncio.to_thread(
+            interpret, records.state, self._topics.state, self._topics.events, self._life
+        )
+        self._is_new = past is None
+        if past is None:
+            await self._check_nothing_is_lost()
+            return None
+        self._steps, self._periods, self._spent = past.steps, past.periods, past.spent
+        self._budget_keys = {
+            key
+            for key in map(bytes.decode, records.state)
+            if key.partition("/")[0] in {"charges", "counters", "snapshot"}
+        }
+        self._rule.taken(past.budgets.snapshot_users)
+        self._rule.charged(past.budgets.charges_since)
+        return past.restored
+
+    async def claim(self) -> None:
+        await self._transactions.announce()
+
     async def append(self, entry: Entry) -> None:
+        if self._is_new is None:
+            raise MonitorError("a ledger must be restored before anything is appended")
         decided = entry.decided
         number = decided.period.number
         # A new period: it is pinned as it was planned, and all budgets start again.
@@ -94,8 +131,11 @@ class KafkaJournal:
         charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charged))
         messages = [self._message(f"step/{decided.step}", encode(step))]
         if self._is_new:
-            messages.append(self._message("life", encode(self._life)))
-            messages.append(self.note_of(self._first_note))
+            life = LifeRecord(
+                FORMAT, self._life.length_ms, self._life.epoch_ms, self._topics.events
+            )
+            messages.append(self._message("life", encode(life)))
+            messages.append(self._note(decided.first - 1))
         if self._periods.get(number) != period:
             messages.append(self._message(f"period/{number}", encode(period)))
         messages += [self._message(key, chunk) for key, chunk in charges.items()]
@@ -115,17 +155,21 @@ class KafkaJournal:
             del self._periods[each]
         self._rule.charged(len(decided.charged))
 
-    def note_of(self, step: int) -> Message:
-        """The note that a step is published: part of the transaction that publishes it."""
-        return self._message("published", encode(PublishedRecord(step)))
-
-    async def note_published(self, published: Published) -> None:
-        """Nothing to do: the note is written with what it is about.
-
-        Only the one before the first append is kept, to be written with that.
-        """
-        if self._is_new:
-            self._first_note = published.step
+    async def publish(self, publication: Publication) -> None:
+        """Results, step records and the note that they are published, in one transaction."""
+        await self._transactions.commit(
+            [
+                *(
+                    Message(self._topics.hitters, record.item.encode(), encode(record))
+                    for record in publication.results
+                ),
+                *(
+                    Message(self._topics.steps, str(record.step).encode(), encode(record))
+                    for record in publication.steps
+                ),
+                self._note(publication.through),
+            ]
+        )
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
         step = next(reversed(self._steps))
@@ -142,77 +186,98 @@ class KafkaJournal:
         self._budget_keys = kept
         self._rule.taken(len(users))
 
-    async def history(self, steps: int) -> Sequence[Decided]:
-        last = list(self._steps.values())[-steps:]
-        return [decided_of(entry, self._periods) for entry in last]
-
-    async def restore(self) -> Restored | None:
-        state: dict[bytes, bytes] = {}
-        marker, tail = None, 0
-        async for record in read_committed(self._connection, self._partition, 0):
-            tail = record.offset + 1
-            if record.key == MARKER:
-                marker = record.value
-            elif record.value is None:
-                state.pop(record.key, None)
-            else:
-                state[record.key] = record.value
-        self._transactions.resume(marker, tail)
-        self.size = sum(map(len, state.values()))
-        try:
-            return await asyncio.to_thread(self._interpret, state)
-        except (msgspec.MsgspecError, ValueError) as error:
+    async def _check_nothing_is_lost(self) -> None:
+        """No state, but steps were published? The budgets they were paid from are lost."""
+        numbers = await partitions_of(self._connection, self._topics.steps)
+        steps = [TopicPartition(self._topics.steps, number) for number in numbers]
+        self.follows_lost_state = any((await ends_of(self._connection, steps)).values())
+        if self.follows_lost_state and not self._start_anew:
             raise UnusableJournalError(
-                f"the state topic {self._partition.topic} cannot be used ({error}): restore it "
-                "from a copy, or name a new one in kafka.state_topic and set kafka.start_anew to "
-                "true once, which spends the users' budgets again"
-            ) from None
-
-    async def close(self) -> None:
-        """The transactions are not ours to end."""
-
-    def _interpret(self, found: dict[bytes, bytes]) -> Restored | None:
-        if not found:
-            return None
-        state = {key.decode(): value for key, value in found.items()}
-        self._check_life(msgspec.json.decode(needed(state, "life"), type=dict[str, object]))
-        past = read_past(state)
-        self._is_new = False
-        self._steps, self._periods, self._spent = past.steps, past.periods, past.spent
-        self._budget_keys = {
-            key for key in state if key.partition("/")[0] in {"charges", "counters", "snapshot"}
-        }
-        self._rule.taken(past.budgets.snapshot_users)
-        self._rule.charged(past.budgets.charges_since)
-        return past.restored
-
-    def _check_life(self, kept: dict[str, object]) -> None:
-        if kept.get("format") != FORMAT:
-            raise UnusableJournalError(
-                f"the state topic {self._partition.topic} has format {kept.get('format')}, this "
-                f"program knows {FORMAT}: use the version that it was made with, or a newer one"
+                f"the state topic {self._topics.state} is empty, but {self._topics.steps} holds "
+                "steps: restore the state topic, or set kafka.start_anew to true once, which "
+                "spends the users' budgets again"
             )
-        for setting, name in (
-            ("stream.step_seconds", "length_ms"),
-            ("stream.epoch", "epoch_ms"),
-            ("kafka.events_topic", "events_topic"),
-        ):
-            if kept.get(name) != getattr(self._life, name):
-                raise UnusableJournalError(
-                    f"the state topic {self._partition.topic} was made with another {setting} "
-                    f"({name} {kept.get(name)}, not {getattr(self._life, name)}): it is fixed for "
-                    "a journal's life; use that, or another state topic"
-                )
 
     def _outdated_steps(self, closed: int) -> list[int]:
         """Steps beyond what is kept, if their items no longer rest."""
         surplus = max(0, len(self._steps) + 1 - HISTORY)
         oldest = islice(self._steps.values(), surplus)
-        old = takewhile(lambda entry: wakes(entry, self._periods) <= closed + 1, oldest)
+        old = takewhile(
+            lambda entry: asked_again(decided_of(entry, self._periods)) <= closed + 1, oldest
+        )
         return [entry.step for entry in old]
+
+    def _note(self, step: int) -> Message:
+        return self._message("published", encode(PublishedRecord(step)))
 
     def _parts(self, prefix: str, chunks: Iterable[bytes]) -> dict[str, bytes]:
         return {f"{prefix}/{number}": chunk for number, chunk in enumerate(chunks)}
 
     def _message(self, key: str, value: bytes | None) -> Message:
-        return Message(self._partition.topic, key.encode(), value)
+        return Message(self._topics.state, key.encode(), value)
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecords:
+    """What a state topic holds: the last value of each key, the last transaction's marker, and
+    where reading ended."""
+
+    state: dict[bytes, bytes]
+    marker: bytes | None
+    tail: int
+
+    @property
+    def size(self) -> int:
+        """In bytes, without what compaction would remove."""
+        return sum(map(len, self.state.values()))
+
+
+async def read_state(connection: Connection, topic: str) -> StateRecords:
+    """All that is committed in a state topic now."""
+    state: dict[bytes, bytes] = {}
+    marker, tail = None, 0
+    async for record in read_committed(connection, TopicPartition(topic, 0), 0):
+        tail = record.offset + 1
+        if record.key == MARKER:
+            marker = record.value
+        elif record.value is None:
+            state.pop(record.key, None)
+        else:
+            state[record.key] = record.value
+    return StateRecords(state, marker, tail)
+
+
+def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Life) -> Past | None:
+    """The past that a state topic's records tell; None if there are none."""
+    if not found:
+        return None
+    try:
+        state = {key.decode(): value for key, value in found.items()}
+        kept = msgspec.json.decode(needed(state, "life"), type=dict[str, object])
+        _check_life(topic, kept, events_topic, life)
+        return read_past(state)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise UnusableJournalError(
+            f"the state topic {topic} cannot be used ({error}): restore it from a copy, or name a "
+            "new one in kafka.state_topic and set kafka.start_anew to true once, which spends the "
+            "users' budgets again"
+        ) from None
+
+
+def _check_life(topic: str, kept: dict[str, object], events_topic: str, life: Life) -> None:
+    if kept.get("format") != FORMAT:
+        raise UnusableJournalError(
+            f"the state topic {topic} has format {kept.get('format')}, this program knows "
+            f"{FORMAT}: use the version that it was made with, or a newer one"
+        )
+    for setting, name, wanted in (
+        ("stream.step_seconds", "length_ms", life.length_ms),
+        ("stream.epoch", "epoch_ms", life.epoch_ms),
+        ("kafka.events_topic", "events_topic", events_topic),
+    ):
+        if kept.get(name) != wanted:
+            raise UnusableJournalError(
+                f"the state topic {topic} was made with another {setting} ({name} "
+                f"{kept.get(name)}, not {wanted}): it is fixed for a journal's life; use that, or "
+                "another state topic"
+            )

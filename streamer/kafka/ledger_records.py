@@ -1,4 +1,4 @@
-"""How a journal is written to a compacted topic: keys and values of its records.
+"""How a ledger is written to a compacted topic: keys and values of its records.
 
 | key | value |
 |---|---|
@@ -19,9 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.counters import Users
+from streamer.monitors.seam import Hitter, Users
 from streamer.stream.periods import Period
-from streamer.stream.records import Hitter
 
 FORMAT = 1
 CHUNK_USERS = 50_000
@@ -44,7 +43,7 @@ class StepEntry(msgspec.Struct, frozen=True):
     step: int
     first: int
     period: int
-    hitters: tuple[Hitter, ...]
+    hitters: tuple[Hitter[str], ...]
     offsets: dict[str, int]
     oldest: int
     """The first of the decisions that are kept when this one is."""

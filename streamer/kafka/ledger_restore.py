@@ -26,11 +26,10 @@ from streamer.kafka.ledger_records import (
     counters_of,
     users_of,
 )
-from streamer.ledger.base import Restored
-from streamer.monitors.counters import Users
-from streamer.stream.engine import EngineState
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
+from streamer.ledger.contract import Entry, Restored
+from streamer.ledger.past import check_continuity, past_of
+from streamer.monitors.seam import Users
+from streamer.stream.decided import Decided
 
 Charges = NDArray[np.uint16]
 Part = tuple[Users, Charges]
@@ -65,18 +64,14 @@ def read_past(state: Mapping[str, bytes]) -> Past:
     steps = sorted(_all(state, "step", StepEntry), key=lambda entry: entry.step)
     periods = {record.period.number: record for record in _all(state, "period", PeriodRecord)}
     published = msgspec.json.decode(needed(state, "published"), type=PublishedRecord).step
-    _check_steps(steps, periods, published)
+    _check_steps(steps, periods)
+    entries = [Entry(decided_of(entry, periods), entry.offsets) for entry in steps]
+    check_continuity(entries, published)
     last = steps[-1]
-    current = periods[last.period]
     budgets = _read_budgets(state)
     _check_spent(last, int(budgets.charges.sum(dtype=np.int64)))
-    resting = _resting(steps, periods)
-    restored = Restored(
-        EngineState(last.step, current.period, budgets.users, budgets.charges, resting),
-        Entry(decided_of(last, periods), last.offsets),
-        Published(published),
-        current.key,
-    )
+    key = periods[last.period].key
+    restored = past_of(entries, published, key, budgets.users, budgets.charges)
     return Past(restored, {entry.step: entry for entry in steps}, periods, last.spent, budgets)
 
 
@@ -91,33 +86,20 @@ def decided_of(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> Decided
     return Decided(entry.step, entry.first, periods[entry.period].period, entry.hitters)
 
 
-def wakes(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> int:
-    """The step in which the items of this one are asked about again."""
-    return entry.step + periods[entry.period].period.terms.refresh_steps
-
-
 def _all(state: Mapping[str, bytes], kind: str, record: type[Record]) -> Iterator[Record]:
     decoder = msgspec.json.Decoder(record)
     return (decoder.decode(value) for key, value in state.items() if key.startswith(f"{kind}/"))
 
 
-def _check_steps(
-    steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord], published: int
-) -> None:
-    """Each decision begins where the one before it ended, from the oldest that the last one
-    knows of, and up to the last that is published."""
+def _check_steps(steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord]) -> None:
+    """From the oldest that the last one knows of, each with its period."""
     if not steps:
         raise ValueError("all decisions are missing")
     if steps[-1].oldest < steps[0].step:
-        raise ValueError(f"step/{steps[-1].oldest} is missing")
-    for before, entry in pairwise(steps):
-        if entry.first != before.step + 1:
-            raise ValueError(f"step/{entry.first - 1} is missing")
-    if published > steps[-1].step:
-        raise ValueError(f"step/{published} is missing")
+        raise ValueError(f"step {steps[-1].oldest} is missing")
     for entry in steps:
         if entry.period not in periods:
-            raise ValueError(f"period/{entry.period} is missing")
+            raise ValueError(f"period {entry.period} is missing")
 
 
 def _check_spent(last: StepEntry, found: int) -> None:
@@ -127,18 +109,8 @@ def _check_spent(last: StepEntry, found: int) -> None:
         )
     if found > last.spent:
         raise ValueError(
-            f"{found} charges are there, but step/{last.step}, the last, knows of {last.spent}"
+            f"{found} charges are there, but step {last.step}, the last, knows of {last.spent}"
         )
-
-
-def _resting(steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord]) -> dict[str, int]:
-    """Items that rest, and the step in which each is asked about again."""
-    resting: dict[str, int] = {}
-    for entry in steps:
-        again = wakes(entry, periods)
-        if again > steps[-1].step + 1:
-            resting.update({hitter.item: again for hitter in entry.hitters})
-    return resting
 
 
 def _read_budgets(state: Mapping[str, bytes]) -> Budgets:

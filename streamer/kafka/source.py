@@ -1,32 +1,48 @@
-"""Events from a Kafka topic: all of its partitions, from offsets that the journal knows."""
+"""Events from a Kafka topic: all of its partitions, from offsets that the ledger knows."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import numpy as np
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka import TopicPartition
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
 from numpy.typing import NDArray
 
+from streamer.errors import SettingError, UnreachableError
 from streamer.kafka.connection import Connection
+from streamer.kafka.consumer import BatchConsumer
 from streamer.kafka.ending import end_client
-from streamer.kafka.lean_records import lean
+from streamer.kafka.reasons import broker_errors
 from streamer.kafka.topics import TopicAdmin
 from streamer.stream.intake import Batch
 
+COMMIT_SECONDS = 5.0
+"""Between two commits of the group's offsets."""
+WATCHDOG_SECONDS = 30.0
+"""Without a record, although there are some: then the consumer is replaced."""
 _log = logging.getLogger(__name__)
 
 
 class KafkaSource:
-    """One consumer of all partitions, assigned by hand: there is one owner.
+    """Implements `Source`: one consumer of all partitions, assigned by hand: there is one owner.
 
-    The group's committed offsets are for tools that show lag; nothing depends on them.
+    The group's committed offsets are for tools that show lag; nothing depends on them. When
+    the broker does not answer, the consumer is thrown away, and the next call makes another.
     """
+
+    ended = False
 
     def __init__(
         self,
@@ -35,47 +51,52 @@ class KafkaSource:
         topic: str,
         group: str,
         most_records: int = 5_000,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = connection
         self._admin = admin
         self._topic = topic
         self._group = group
         self._most_records = most_records
-        self._consumer: AIOKafkaConsumer | None = None
+        self._clock = clock
+        self._consumer: BatchConsumer | None = None
         self._positions: dict[int, int] = {}
+        self._committed = self._read = clock()
+        """When offsets were committed, and when something was read, or nothing was left."""
         self.lost = 0
         """Records that were deleted before they were read."""
-
-    @property
-    def partitions(self) -> list[str]:
-        return [str(number) for number in sorted(self._positions)]
 
     async def start(self, offsets: Mapping[str, int]) -> None:
         """Read on at these offsets; a partition without one from its beginning."""
         self._positions = {int(name): offset for name, offset in offsets.items()}
-        await self._open()
+        async with self._working():
+            pass
 
     async def stop(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             await end_client(consumer)
 
-    async def restart(self) -> None:
-        """A new consumer where this one is: consumers have been seen to stop silently."""
-        await self.stop()
-        await self._open()
+    async def partitions(self) -> list[str]:
+        async with self._working():
+            if await self._admin.partitions(self._topic) - set(self._positions):
+                await self._reopen()
+        return [str(number) for number in sorted(self._positions)]
 
-    async def poll(self, timeout_ms: int) -> list[Batch]:
-        """What has arrived; waits up to the timeout for something."""
-        try:
-            found = await self._running().getmany(
-                timeout_ms=timeout_ms, max_records=self._most_records
-            )
-        except OffsetOutOfRangeError:
-            await self.restart()  # which says what is lost
-            return []
+    async def poll(self, timeout_ms: int, skip: Collection[str] = ()) -> list[Batch]:
+        async with self._working() as consumer:
+            self._pause(consumer, skip)
+            await self._commit(consumer)
+            try:
+                found = await consumer.getmany(
+                    timeout_ms=timeout_ms, max_records=self._most_records
+                )
+            except OffsetOutOfRangeError:
+                await self._reopen()  # which says what is lost
+                return []
         batches = []
         for partition, records in found.items():
+            self._read = self._clock()
             self._positions[partition.partition] = records[-1].offset + 1
             batches.append(
                 Batch(
@@ -87,15 +108,14 @@ class KafkaSource:
             )
         return batches
 
-    async def ends(self) -> dict[str, int]:
-        """Where each partition ends now, as far as its transactions are decided."""
-        offsets = await self._running().end_offsets(self._assigned())
-        return {str(partition.partition): end for partition, end in offsets.items()}
-
-    async def positions(self) -> dict[str, int]:
-        """How far each partition is read: also over marks that are no records."""
-        consumer = self._running()
-        return {str(p.partition): await consumer.position(p) for p in self._assigned()}
+    async def drained(self) -> set[str]:
+        """Read up to where they end now, as far as their transactions are decided."""
+        async with self._working() as consumer:
+            ends = await consumer.end_offsets(self._assigned())
+            # Positions also move over marks that are no records.
+            drained = {p for p, end in ends.items() if await consumer.position(p) >= end}
+            await self._watch_for_silence(nothing_left=len(drained) == len(ends))
+        return {str(partition.partition) for partition in drained}
 
     def lag(self) -> dict[str, int]:
         """Records of each partition that are not read yet, as of the last answer from it."""
@@ -109,37 +129,67 @@ class KafkaSource:
                 lags[str(partition.partition)] = max(0, end - self._positions[partition.partition])
         return lags
 
-    async def find_new_partitions(self) -> list[str]:
-        """Take up partitions that were added to the topic."""
-        new = sorted(await self._admin.partitions(self._topic) - set(self._positions))
-        if new:
-            await self.restart()
-        return [str(number) for number in new]
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[BatchConsumer]:
+        """A consumer, made anew if there is none; after an error it is thrown away."""
+        try:
+            with broker_errors(), self._refusals():
+                yield self._consumer or await self._open()
+        except UnreachableError:
+            await self.stop()
+            raise
 
-    def pause(self, partitions: list[str]) -> None:
-        """Leave these alone for now, and go on with all others."""
-        consumer = self._running()
-        chosen = {TopicPartition(self._topic, int(name)) for name in partitions}
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What only other settings, or other rights, can change."""
+        try:
+            yield
+        except TopicAuthorizationFailedError:
+            raise SettingError(
+                "kafka.events_topic", self._topic, "this user may not read it"
+            ) from None
+        except GroupAuthorizationFailedError:
+            raise SettingError("kafka.group_id", self._group, "this user may not use it") from None
+
+    def _pause(self, consumer: BatchConsumer, skip: Collection[str]) -> None:
+        chosen = {TopicPartition(self._topic, int(name)) for name in skip}
         if consumer.paused() != chosen:
             consumer.resume(*(consumer.paused() - chosen))
             consumer.pause(*chosen)
 
-    async def commit(self) -> None:
-        """For lag tools only: a refusal is of no consequence. No answer is (TimeoutError)."""
-        consumer = self._running()
+    async def _commit(self, consumer: BatchConsumer) -> None:
+        """Now and then. A refusal is of no consequence; no answer is (TimeoutError)."""
+        if self._clock() - self._committed <= COMMIT_SECONDS:
+            return
+        self._committed = self._clock()
         with contextlib.suppress(KafkaError):
             async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                 await consumer.commit({p: await consumer.position(p) for p in self._assigned()})
 
-    async def _open(self) -> None:
-        consumer = AIOKafkaConsumer(
+    async def _watch_for_silence(self, nothing_left: bool) -> None:
+        """Consumers have been seen to stop silently: nothing comes although there is more."""
+        if nothing_left:
+            self._read = self._clock()
+        elif self._clock() - self._read > WATCHDOG_SECONDS:
+            _log.warning(
+                "nothing was read for %g s although there is more: reconnecting", WATCHDOG_SECONDS
+            )
+            self._read = self._clock()
+            await self._reopen()
+
+    async def _reopen(self) -> None:
+        """A new consumer where this one is."""
+        await self.stop()
+        await self._open()
+
+    async def _open(self) -> BatchConsumer:
+        consumer = BatchConsumer(
             **self._connection.options(),
             group_id=self._group,
             isolation_level="read_committed",
             auto_offset_reset="none",  # we seek, and want to know of what is lost
             enable_auto_commit=False,
             max_poll_records=self._most_records,
-            value_deserializer=lean,
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1 << 20,
         )
@@ -154,6 +204,7 @@ class KafkaSource:
             offset = self._place(partition.partition, begins[partition], ends[partition])
             self._positions[partition.partition] = offset
             consumer.seek(partition, offset)
+        return consumer
 
     def _place(self, number: int, begin: int, end: int) -> int:
         """Where to read on in a partition: at its beginning if that cannot be elsewhere."""
@@ -177,11 +228,6 @@ class KafkaSource:
 
     def _assigned(self) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in sorted(self._positions)]
-
-    def _running(self) -> AIOKafkaConsumer:
-        if self._consumer is None:
-            raise KafkaError("the consumer is stopped")
-        return self._consumer
 
 
 def _offsets(records: Sequence[Any]) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from streamer.config import KafkaSettings
 from streamer.errors import SettingError
 from streamer.kafka.connection import Connection
+from streamer.kafka.ledger import LedgerTopics
 from streamer.kafka.rejects import KafkaRejects
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.topics import TopicAdmin, TopicNeed, ensure_topics
@@ -81,6 +82,12 @@ def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
             required=("cleanup.policy",),
         ),
     ]
+
+
+def ledger_topics(settings: KafkaSettings) -> LedgerTopics:
+    return LedgerTopics(
+        settings.state_topic, settings.hitters_topic, settings.steps_topic, settings.events_topic
+    )
 
 
 def rejects_of(settings: KafkaSettings, transactions: Transactions) -> KafkaRejects:

@@ -137,18 +137,24 @@ async def check_one_cluster(connection: Connection) -> None:
         )
 
 
-async def check_exists(connection: Connection, setting: str, topic: str) -> None:
-    """Refuse a topic that is not there: a client would wait for it, and never say so."""
+async def partitions_of(connection: Connection, topic: str) -> set[int]:
+    """The numbers of a topic's partitions, asked once; none if there is no such topic."""
     admin = TopicAdmin(connection)
     await admin.start()
     try:
-        numbers = await admin.partitions(topic)
+        return await admin.partitions(topic)
+    finally:
+        await admin.stop()
+
+
+async def check_exists(connection: Connection, setting: str, topic: str) -> None:
+    """Refuse a topic that is not there: a client would wait for it, and never say so."""
+    try:
+        numbers = await partitions_of(connection, topic)
     except TopicAuthorizationFailedError:
         raise SettingError(
             setting, topic, "this user may not look at it: allow it Describe"
         ) from None
-    finally:
-        await admin.stop()
     if not numbers:
         raise SettingError(
             setting, topic, "there is no such topic; the service makes it with --create-topics"

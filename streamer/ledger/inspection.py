@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamer.ledger.base import Restored
+from streamer.ledger.contract import Restored
 from streamer.stream.timing import StepTiming, format_rfc3339
 
 
@@ -35,7 +35,7 @@ def facts_of(restored: Restored, timing: StepTiming, size: int) -> JournalFacts:
     return JournalFacts(
         last_step=state.closed,
         last_step_end=format_rfc3339(timing.end(state.closed)),
-        published_step=restored.published.step,
+        published_step=restored.published,
         period=state.period.number,
         period_ends=format_rfc3339(timing.start(state.period.end)),
         epsilon=terms.epsilon,

@@ -1,9 +1,9 @@
 """Results to files or to standard output, one JSON object a line.
 
-A file holds every decision exactly once, also after a crash: the journal knows how long
-each file was after the last publication that it noted, and what a crash left behind that
-is taken back. Standard output, pipes and devices cannot be taken back: there a decision
-may be seen a second time after a crash, with the same values.
+A file holds every decision exactly once, also after a crash: the ledger knows how long each
+file was after the last publication that it noted, and what a crash left behind that is cut
+off. Standard output, pipes and devices cannot be cut: there a decision may be seen a second
+time after a crash, with the same values.
 """
 
 from __future__ import annotations
@@ -11,40 +11,59 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from streamer.errors import OutputError, PublishError, UnusableJournalError
-from streamer.stream.publication import Publication, Published
+from streamer.stream.publication import Publication
 
 _encode = msgspec.json.Encoder().encode
 
 
-class FileSink:
-    """Hitters to one file (or standard output), step records to another, if wanted."""
+class OutputFiles:
+    """Hitters to one file (or standard output), step records to another, if wanted.
+
+    Until `open` is called nothing is made or changed: whatever is refused leaves no trace.
+    """
 
     def __init__(self, hitters: Path | None, steps: Path | None) -> None:
-        self._hitters = _LineFile(hitters) if hitters else None
-        self._steps = _LineFile(steps) if steps else None
+        self._paths = [path for path in (hitters, steps) if path]
+        self._wanted = hitters, steps
+        self._hitters: _LineFile | None = None
+        self._steps: _LineFile | None = None
 
-    def sizes(self) -> dict[str, int]:
-        """How long each file is now, by its path."""
-        return {file.name: file.size for file in self._files() if file.regular}
-
-    def take_back(self, published: Published, torn: bool) -> None:
-        for file in self._files():
-            known = published.outputs.get(file.name)
-            if known is None or not file.regular or file.size <= known:
-                continue
-            if not torn:
+    def check_empty(self) -> None:
+        """Refuse results without the budgets that they were paid from: a journal was lost."""
+        for path in self._paths:
+            if path.is_file() and path.stat().st_size:
                 raise UnusableJournalError(
-                    f"{file.name} holds results that the journal knows nothing of: the journal "
+                    f"{path} holds results, but there is no journal of them: name their journal "
+                    "or new files, or say --start-anew, which spends the users' budgets again"
+                )
+
+    def check_not_longer(self, known: Mapping[str, int]) -> None:
+        """Refuse a file that holds more than a ledger knows of."""
+        for path in self._paths:
+            size = path.stat().st_size if path.is_file() else 0
+            if size > known.get(_name(path), size):
+                raise UnusableJournalError(
+                    f"{_name(path)} holds results that the journal knows nothing of: the journal "
                     "is older than they are; restore the right one, or name another file"
                 )
-            file.cut(known)
 
-    async def publish(self, publication: Publication) -> None:
+    def open(self, torn: Mapping[str, int]) -> None:
+        """Make what is missing, and cut off what was written after these sizes."""
+        hitters, steps = self._wanted
+        self._hitters = _LineFile(hitters) if hitters else None
+        self._steps = _LineFile(steps) if steps else None
+        for file in self._files():
+            if file.size > torn.get(file.name, file.size):
+                file.cut(torn[file.name])
+
+    def write(self, publication: Publication) -> None:
+        """Durable when it returns."""
         results = [_encode(record) for record in publication.results]
         if self._hitters:
             self._hitters.append(results)
@@ -53,19 +72,25 @@ class FileSink:
         if self._steps:
             self._steps.append([_encode(record) for record in publication.steps])
 
+    def sizes(self) -> dict[str, int]:
+        """How long each file is now, by its path."""
+        return {file.name: file.size for file in self._files()}
+
     def close(self) -> None:
-        for file in self._files():
-            file.close()
+        for file in (self._hitters, self._steps):
+            if file:
+                file.close()
 
     def _files(self) -> list[_LineFile]:
-        return [file for file in (self._hitters, self._steps) if file]
+        """Those that have a size."""
+        return [file for file in (self._hitters, self._steps) if file and file.regular]
 
 
 class _LineFile:
     """A file that whole lines are appended to. Nothing is buffered between two appends."""
 
     def __init__(self, path: Path) -> None:
-        self.name = str(path.absolute())
+        self.name = _name(path)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
             self._handle = os.open(
@@ -105,6 +130,10 @@ class _LineFile:
     def _is_torn(self) -> bool:
         """Whether a last line that is not ours lacks its end."""
         return self.size > 0 and os.pread(self._handle, 1, self.size - 1) != b"\n"
+
+
+def _name(path: Path) -> str:
+    return str(path.absolute())
 
 
 def check_writable(path: Path) -> None:

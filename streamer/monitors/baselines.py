@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamer.monitors.above_threshold import AboveThreshold
-from streamer.monitors.heavy_hitters import Decision, Tally
+from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.baseline_plans import HistogramPlan, RestartPlan
 from streamer.privacy.gaussian import normal_tail
 from streamer.privacy.randomness import RandomBytes, secure_bytes
@@ -22,11 +22,11 @@ class StepHistogram:
         self._plan = plan
         self._gaussian = np.random.Generator(np.random.Philox(int.from_bytes(random_bytes(16))))
 
-    def decide(self, tally: Tally) -> Decision:
+    def decide(self, tally: Tally[int]) -> Decision:
         noise = self._gaussian.normal(0.0, self._plan.deviation, len(tally.items))
         estimates = np.rint(tally.holders + noise).astype(np.int64)
         above = tally.holders + noise >= self._plan.threshold
-        return Decision(tally.items[above], estimates[above])
+        return Decision(tally.step, tally.items[above], estimates[above])
 
     def detection(self, weight: int) -> float:
         """The probability that an item with so many holders is reported."""
@@ -46,7 +46,7 @@ class RestartedAboveThreshold:
         self._run = self._start()
         self.histogram = StepHistogram(plan.histogram, random_bytes)
 
-    def decide(self, tally: Tally) -> Decision | None:
+    def decide(self, tally: Tally[int]) -> Decision | None:
         """The histogram's report at a ⊤, None at a ⊥ and when all halts are used up."""
         if self._halts_left == 0:
             return None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Users = NDArray[np.uint64]
-"""Users by 64-bit number: positions in a library's list, pseudonyms in the service."""
+from streamer.monitors.seam import Users
 
 
 class Counters:
@@ -14,10 +13,6 @@ class Counters:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.clear()
-
-    def clear(self) -> None:
-        """A new budget period: nobody was charged yet."""
         self._users: Users = np.empty(0, dtype=np.uint64)
         self._charges: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
         self._exhausted: Users = np.empty(0, dtype=np.uint64)

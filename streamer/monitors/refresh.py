@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Generic
 
+from streamer.monitors.seam import Item
 from streamer.privacy.guarantee import check_whole
 from streamer.privacy.threshold import MOST_STEPS
-
-Item = TypeVar("Item", bound=Hashable)
 
 
 class Refresh(Generic[Item]):

@@ -6,28 +6,18 @@ its cost is the number of items times the number of users.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from functools import partial
 from operator import eq
-from typing import Generic, TypeVar
+from typing import Generic
 
 from streamer.errors import MonitorError
 from streamer.monitors.perturbation import Noise
 from streamer.monitors.refresh import Refresh
+from streamer.monitors.seam import Hitter, Item
 from streamer.monitors.threshold_monitor import ThresholdMonitorEvolving
 from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
-
-Item = TypeVar("Item", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Hitter(Generic[Item]):
-    """An item that was answered ⊤, with its noisy number of holders."""
-
-    item: Item
-    estimate: int
 
 
 class ShiftingHeavyHitters(Generic[Item]):

@@ -8,8 +8,7 @@ from typing import Literal
 
 from streamer.config import LogSettings
 from streamer.operations.json_lines import JsonLines
-from streamer.stream.publication import Publication
-from streamer.stream.watching import Watcher
+from streamer.stream.publication import Audience, Publication
 
 _TEXT = "streamer: %(message)s"
 _log = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None
         logging.getLogger(name).setLevel(level)
 
 
-class StepLog(Watcher):
+class StepLog(Audience):
     """One line for each record of the steps topic: what is logged has passed the monitor."""
 
     def published(self, publication: Publication) -> None:

@@ -7,17 +7,17 @@ numbers, which no dashboard for a wider audience should show.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
 
-from streamer.operations.estimates import CurrentEstimates
+from streamer.operations.hitter_gauge import HitterGauge
 from streamer.operations.instruments import Instruments
+from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
 from streamer.stream.periods import Period
-from streamer.stream.records import Decided
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Phase, Watcher
 
@@ -29,7 +29,6 @@ class Situation:
     ready: bool = False
     watermark_lag_seconds: float = 0.0
     clock_skew_seconds: float = 0.0
-    restore_seconds: float = 0.0
     records_lost: int = 0
     input_lag: Mapping[str, int] = field(default_factory=dict)
 
@@ -39,19 +38,16 @@ class Metrics(Watcher):
 
     def __init__(self, version: str, timing: StepTiming, most_items: int) -> None:
         self._instruments = Instruments()
-        self._current = CurrentEstimates(most_items)
+        self.hitters = HitterGauge(self._instruments.hitter_estimate, most_items)
+        """The part that learns publications."""
         self._engine: Engine | None = None
         self._lost = 0
         self._instruments.build_info.labels(version, platform.python_version()).set(1)
         self._instruments.step_seconds.set(timing.length_ms / 1000)
         self._instruments.lateness_seconds.set(timing.lateness_ms / 1000)
 
-    def restored(self, history: Sequence[Decided], published: int) -> None:
-        del published
-        for decided in history:
-            # Of a long history only what is still current is worth the time at a start.
-            if decided.step + decided.period.terms.refresh_steps > history[-1].step:
-                self._show_hitters(decided)
+    def restored(self, seconds: float) -> None:
+        self._instruments.restore_seconds.set(seconds)
 
     def started(self, engine: Engine) -> None:
         self._engine = engine
@@ -59,7 +55,7 @@ class Metrics(Watcher):
 
     def received(self, batch: Batch, received: Received) -> None:
         self._instruments.records_read.inc(len(batch.records))
-        self._instruments.closed_step_events.inc(received.decided)
+        self._instruments.closed_step_events.inc(received.already_closed)
         self._instruments.events.labels("late").inc(received.late)
         self._instruments.events.labels("rejected").inc(len(received.rejections))
         for rejection in received.rejections:
@@ -81,7 +77,6 @@ class Metrics(Watcher):
         self._instruments.exhausted_ratio.set(turnout.exhausted / max(1, turnout.users))
         self._instruments.last_step_closed.set_to_current_time()
         self._show_period(decided.period)
-        self._show_hitters(decided)
 
     def failed(self, error: BaseException, writing: bool) -> None:
         self._instruments.kafka_errors.labels(type(error).__name__).inc()
@@ -102,7 +97,6 @@ class Metrics(Watcher):
         self._instruments.ready.set(situation.ready)
         self._instruments.watermark_lag_seconds.set(situation.watermark_lag_seconds)
         self._instruments.clock_skew_seconds.set(situation.clock_skew_seconds)
-        self._instruments.restore_seconds.set(situation.restore_seconds)
         # A source that is started anew counts from 0 again.
         before = self._lost if situation.records_lost >= self._lost else 0
         self._instruments.records_lost.inc(situation.records_lost - before)
@@ -121,11 +115,3 @@ class Metrics(Watcher):
         self._instruments.threshold.set(period.plan.threshold)
         self._instruments.period.set(period.number)
         self._instruments.hitter_margin.set(period.margin)
-
-    def _show_hitters(self, decided: Decided) -> None:
-        before = self._current.items
-        now = self._current.after(decided)
-        for item in before - now.keys():
-            self._instruments.hitter_estimate.remove(item)
-        for item, estimate in now.items():
-            self._instruments.hitter_estimate.labels(item).set(estimate)

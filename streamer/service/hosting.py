@@ -19,6 +19,7 @@ from streamer.operations.logs import StepLog
 from streamer.operations.metrics import Metrics
 from streamer.service.kafka_service import KafkaService
 from streamer.service.startup import timing_of
+from streamer.stream.publication import Audiences
 from streamer.web.board import Board
 from streamer.web.operators import operators_app
 from streamer.web.public import public_app
@@ -33,7 +34,8 @@ async def serve(settings: Settings) -> None:
     timing = timing_of(settings.stream)
     metrics = Metrics(streamer.__version__, timing, settings.metrics.items)
     board = Board(timing)
-    service = KafkaService(settings, watchers=(metrics, board, StepLog()))
+    audience = Audiences((metrics.hitters, board, StepLog()))
+    service = KafkaService(settings, watchers=(metrics,), audience=audience)
     operators = HttpServer(
         operators_app(service.status, lambda: metrics.text(service.situation())),
         *("metrics", settings.metrics.host, settings.metrics.port),

@@ -13,27 +13,27 @@ from pathlib import Path
 
 from streamer.config import Settings
 from streamer.errors import InputError, OutputError, UnusableJournalError
-from streamer.ledger.directory import DATABASE, JournalDirectory
-from streamer.ledger.output_files import FileSink, check_writable
-from streamer.ledger.sqlite import SqliteJournal, check_header
+from streamer.ledger.directory import DATABASE
+from streamer.ledger.file_ledger import FileLedger, check_header
+from streamer.ledger.output_files import OutputFiles, check_writable
 from streamer.lines.source import LineInput, check_packed, open_lines
-from streamer.privacy.threshold import Plan
+from streamer.monitors.deciding import NoisyThreshold
 from streamer.service.line_run import LineRun
-from streamer.service.pipeline import Checkpoint, Pipeline
+from streamer.service.pipeline import Checkpoint
+from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import (
-    check_key,
+    hold_directory,
     intake_of,
     key_of,
     life_of,
-    pseudonyms_of,
     rule_of,
-    tell_of_pending_terms,
     terms_of,
     timing_of,
 )
 from streamer.service.summary import Summary
-from streamer.stream.engine import Engine, FreshNoise, StepDecider
-from streamer.stream.watching import NOBODY, Watcher, Watchers
+from streamer.stream.engine import AskedBy
+from streamer.stream.publication import Audience
+from streamer.stream.watching import Watcher, Watchers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class LineJob:
         if len({path.resolve() for path in used}) < len(used):
             raise OutputError("source, sink and steps must be different files: name others")
         if self.journal is None or not (self.journal / DATABASE).exists():
-            self.check_outputs_empty()
+            if not self.start_anew:
+                self.outputs().check_empty()
         else:
             check_header(self.journal / DATABASE)
             if not os.access(self.journal / DATABASE, os.W_OK):
@@ -74,62 +75,51 @@ class LineJob:
                     f"the journal {self.journal} cannot be written: allow it, or run as its owner"
                 )
 
-    def check_outputs_empty(self) -> None:
-        """Results without the budgets that they were paid from: a journal was lost."""
-        if self.start_anew:
-            return
-        for path in (self.sink, self.steps):
-            if path and path.is_file() and path.stat().st_size:
-                raise UnusableJournalError(
-                    f"{path} holds results, but there is no journal of them: name their journal "
-                    "or new files, or say --start-anew, which spends the users' budgets again"
-                )
+    def outputs(self) -> OutputFiles:
+        return OutputFiles(self.sink, self.steps)
 
 
 async def run_lines(
     job: LineJob,
     settings: Settings,
     opened: Callable[[LineInput], None] = lambda _: None,
-    watcher: Watcher = NOBODY,
-    decider: Callable[[Plan], StepDecider] = FreshNoise,
+    watcher: Watcher | None = None,
+    asked_by: AskedBy = NoisyThreshold,
     checkpoint: Checkpoint = lambda _: None,
 ) -> Summary:
-    """Run a job to its end. `opened` is told what is read, for a progress bar."""
+    """Run a job to its end. `opened` is given what is read, for a progress bar."""
     summary = Summary()
-    watcher = Watchers((summary, watcher))
     timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
     # Made here only so that what is wrong is found before anything is changed.
     rule_of(settings.stream, timing)
     key_of(settings.privacy)
     job.check()
+    # An event of a file arrives at its own time: there is nothing to be late for.
+    used = timing if job.live else replace(timing, lateness_ms=0)
+    course = Course(
+        timing,
+        terms,
+        lambda pseudonyms: intake_of(settings.stream, used, pseudonyms),
+        asked_by,
+        Watchers((summary, watcher or Watcher())),
+        Audience(),
+        checkpoint,
+    )
+
+    async def open_ledger(at_end: AsyncExitStack) -> Opened:
+        held = hold_directory(job.journal, settings.privacy, at_end)
+        ledger = FileLedger(
+            *(held.database, life_of(timing), held.pseudonyms.fingerprint),
+            *(job.outputs(), job.start_anew, checkpoint),
+        )
+        at_end.push_async_callback(ledger.close)
+        return Opened(ledger, held.pseudonyms)
+
     async with AsyncExitStack() as at_end:
         source = open_lines(job.source)
         at_end.callback(source.close)
         opened(source)
-        directory = None
-        if job.journal is not None:
-            directory = JournalDirectory(job.journal)
-            at_end.callback(directory.close)
-        pseudonyms = pseudonyms_of(settings.privacy, directory)
-        database = directory.database if directory else None
-        journal = SqliteJournal(database, life_of(timing), pseudonyms.fingerprint)
-        at_end.push_async_callback(journal.close)
-        restored = await journal.restore()
-        if restored is None:
-            job.check_outputs_empty()
-        else:
-            check_key(restored, pseudonyms)
-        # An event of a file arrives at its own time: there is nothing to be late for.
-        used = timing if job.live else replace(timing, lateness_ms=0)
-        intake = intake_of(settings.stream, used, pseudonyms)
-        engine = Engine(intake, terms, restored.state if restored else None, decider)
-        sink = FileSink(job.sink, job.steps)
-        at_end.callback(sink.close)
-        pipeline = Pipeline(engine, journal, sink, timing, watcher, checkpoint)
-        if restored is not None:
-            await pipeline.recover(restored)
-        tell_of_pending_terms(engine, timing)
-        watcher.started(engine)
+        pipeline = await resume(course, open_ledger, at_end)
         run = LineRun(pipeline, used, settings.stream.max_record_bytes)
         if job.live:
             await run.read_live(source.stream)

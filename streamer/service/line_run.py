@@ -13,22 +13,21 @@ from typing import BinaryIO
 import numpy as np
 
 from streamer.errors import InputError
-from streamer.lines.source import PARTITION, LineSplitter, read_batches
+from streamer.lines.live import LiveLines
+from streamer.lines.source import read_batches
+from streamer.operations.health import Status
 from streamer.service.clock import Clock, wall_clock
+from streamer.service.loop import Loop
 from streamer.service.pipeline import Pipeline
-from streamer.stream.intake import Batch
+from streamer.service.progress import Progress
 from streamer.stream.timing import StepTiming
+from streamer.stream.watching import Watcher
 
 
 class LineRun:
     """One run over lines of events."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        timing: StepTiming,
-        longest_line: int,
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, timing: StepTiming, longest_line: int) -> None:
         self._pipeline = pipeline
         self._engine = pipeline.engine
         self._timing = timing
@@ -70,26 +69,11 @@ class LineRun:
     async def read_live(self, stream: BinaryIO, clock: Clock = wall_clock) -> None:
         """Events arrive at the moment of reading; steps close on the clock."""
         if self._engine.closed is None:
-            await self._pipeline.start_at(self._timing.step_at(clock()))
-        splitter = LineSplitter(self._longest_line)
-        read = getattr(stream, "read1", stream.read)
-        number = 0
-        while True:
-            reading = asyncio.create_task(asyncio.to_thread(read, 1 << 16))
-            while not reading.done():
-                await self._close_through(self._timing.last_over(clock()))
-                await self._pipeline.record_quiet_steps()
-                await asyncio.wait([reading], timeout=self._until_next_close(clock()))
-            block = reading.result()
-            lines = splitter.feed(block) if block else splitter.end()
-            records = [line for line in lines if line.strip()]
-            now = clock()
-            offsets = np.arange(number, number + len(records))
-            number += len(records)
-            batch = Batch(PARTITION, offsets, records, np.full(len(records), now))
-            self._pipeline.receive(batch, now)
-            if not block:
-                break
+            self._pipeline.start_at(self._timing.step_at(clock()))
+        source = LiveLines(stream, self._longest_line, clock)
+        progress = Progress(source, self._timing, clock)
+        never = asyncio.Event()
+        await Loop(source, progress, self._pipeline, Status(), Watcher(), never).run()
         # The pipe is closed, so nothing more can come for the current step. One that lies
         # ahead stays open: a clock that is fast must not close it for others.
         await self._close_through(self._timing.step_at(clock()))
@@ -99,11 +83,5 @@ class LineRun:
         if self._engine.closed is None:
             if not self._engine.intake.open_steps:
                 return
-            await self._pipeline.start_at(self._engine.intake.open_steps[0])
+            self._pipeline.start_at(self._engine.intake.open_steps[0])
         await self._pipeline.close_through(step)
-
-    def _until_next_close(self, now: int) -> float:
-        """Seconds until the next step is over."""
-        closed = self._timing.last_over(now)
-        over = self._timing.end(closed + 1) + self._timing.lateness_ms
-        return max(0.001, (over - now) / 1000)

@@ -1,114 +1,110 @@
-"""The loop of the Kafka service: read, and close what no partition can add to."""
+"""The loop of a running stream: read, and close what no partition can add to.
+
+It knows neither Kafka nor a real clock: a source, a clock and a way to wait are given.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
-from aiokafka.errors import (
-    GroupAuthorizationFailedError,
-    KafkaError,
-    TopicAuthorizationFailedError,
-)
-
-from streamer.config import KafkaSettings
-from streamer.errors import SettingError
-from streamer.kafka.reasons import reason_of
-from streamer.kafka.rejects import KafkaRejects
-from streamer.kafka.source import KafkaSource
+from streamer.backoff import Backoff
+from streamer.errors import UnreachableError
 from streamer.operations.health import Status
-from streamer.operations.metrics import Situation
 from streamer.service.pipeline import Pipeline
 from streamer.service.progress import Progress
+from streamer.stream.events import Rejection
 from streamer.stream.intake import Batch
+from streamer.stream.sources import Source
 from streamer.stream.watching import Watcher
 
-FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
-"""Seconds between attempts to reach a broker."""
 _log = logging.getLogger(__name__)
 _POLL_MS = 100
-_COMMIT_SECONDS = 5.0
+_AWAY = Backoff(first=0.2, longest=10.0)
+"""Between attempts to reach a source that is away."""
 
 
-class KafkaLoop:
-    """Runs until it is stopped, however often the broker goes away."""
+class Rejects(Protocol):
+    """Where records that are no events are reported, before the ledger moves past them."""
+
+    @property
+    def full(self) -> bool: ...
+
+    def add(self, batch: Batch, rejections: Sequence[Rejection]) -> None: ...
+
+    async def write(self) -> None: ...
+
+
+class Loop:
+    """Runs until it is stopped or its source ends, however often the source goes away."""
 
     def __init__(
         self,
-        settings: KafkaSettings,
-        source: KafkaSource,
+        source: Source,
         progress: Progress,
         pipeline: Pipeline,
-        rejects: KafkaRejects,
         status: Status,
         watcher: Watcher,
+        stopping: asyncio.Event,
+        most_buffered: int | None = None,
+        rejects: Rejects | None = None,
+        rest: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        self._settings = settings
+        """`most_buffered`: from this many events on, partitions that are ahead of others wait
+        for them; None: there is only one partition. `rest`: waits for some seconds, or
+        until `stopping` is set."""
         self._source = source
         self._progress = progress
         self._pipeline = pipeline
         self._engine = pipeline.engine
-        self._rejects = rejects
         self._status = status
         self._watcher = watcher
-        self._committed = time.monotonic()
+        self._stopping = stopping
+        self._most_buffered = most_buffered
+        self._rejects = rejects
+        self._rest = rest or self._wait
+        self._skipped: list[str] = []
 
-    async def run(self, stopping: asyncio.Event) -> None:
+    async def run(self) -> None:
         self._status.tell("")
         self._status.running = True
-        _log.info(
-            "reading %s, %d partitions", self._settings.events_topic, len(self._source.partitions)
-        )
-        broken, wait = False, FIRST_WAIT
-        while not stopping.is_set():
+        waits, broken = _AWAY.waits(), False
+        while not self._stopping.is_set() and not self._source.ended:
             try:
-                if broken:
-                    await self._source.restart()
-                await self._turn()
+                await self.turn()
                 self._status.beat()
                 if broken:
                     self._status.tell("")
-                    broken, wait = False, FIRST_WAIT
-            except (TopicAuthorizationFailedError, GroupAuthorizationFailedError) as error:
-                raise self._not_allowed(error) from None
-            except (KafkaError, OSError, TimeoutError) as error:
-                self._watcher.failed(error, writing=False)
-                self._status.tell(f"waiting for the broker ({reason_of(error)})")
+                    waits, broken = _AWAY.waits(), False
+            except UnreachableError as error:
+                self._watcher.failed(error.__cause__ or error, writing=False)
+                self._status.tell(str(error))
                 broken = True
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stopping.wait(), wait)
-                wait = min(2 * wait, LONGEST_WAIT)
+                await self._rest(next(waits))
 
-    def situation(self) -> Situation:
-        """Where the loop stands now."""
-        closed = self._engine.closed
-        return Situation(
-            watermark_lag_seconds=0.0 if closed is None else self._progress.behind(closed) / 1000,
-            clock_skew_seconds=self._progress.skew_ms / 1000,
-            input_lag=self._source.lag(),
-            records_lost=self._source.lost,
-        )
-
-    async def _turn(self) -> None:
-        batches = await self._source.poll(min(_POLL_MS, self._progress.until_next()))
+    async def turn(self) -> None:
+        """Read once, and close what can be closed."""
+        await self._progress.look_for_partitions()
+        timeout = min(_POLL_MS, self._progress.until_next())
+        batches = await self._source.poll(timeout, self._skipped)
         for batch in batches:
             self._receive(batch)
-            await asyncio.sleep(0)  # others want to use the loop, and the consumer to read ahead
-        if self._rejects.full:
+            await asyncio.sleep(0)  # others want to use the loop, and the source to read ahead
+        if self._rejects is not None and self._rejects.full:
             await self._rejects.write()
         await self._progress.look_for_drained(reading=bool(batches))
         await self._close()
         self._hold_back()
-        await self._commit()
-        await self._progress.look_for_partitions()
 
     def _receive(self, batch: Batch) -> None:
         now = self._progress.clock()  # one moment: what counts and how far we are must agree
         received = self._pipeline.receive(batch, now)
         self._progress.read(batch, now)
-        self._rejects.add(batch, received.rejections)
+        if self._rejects is not None:
+            self._rejects.add(batch, received.rejections)
 
     async def _close(self) -> None:
         through = await self._progress.closable()
@@ -116,9 +112,9 @@ class KafkaLoop:
             return
         engine = self._engine
         if engine.closed is None:
-            await self._pipeline.start_at(min([through, *engine.intake.open_steps[:1]]))
-        if engine.closed is not None and through > engine.closed:
-            # The offsets in the journal are about to move past what was rejected.
+            self._pipeline.start_at(min([through, *engine.intake.open_steps[:1]]))
+        if self._rejects is not None and not engine.has_closed(through):
+            # The offsets in the ledger are about to move past what was rejected.
             await self._rejects.write()
         await self._pipeline.close_through(through)
         # After an outage, quiet steps are recorded when we are up to date again.
@@ -127,18 +123,10 @@ class KafkaLoop:
 
     def _hold_back(self) -> None:
         """With full buffers, partitions that are ahead wait for those that hold things up."""
-        full = self._engine.intake.buffered >= self._settings.max_buffered_events
-        self._source.pause(self._progress.ahead() if full else [])
+        most = self._most_buffered
+        full = most is not None and self._engine.intake.buffered >= most
+        self._skipped = self._progress.ahead() if full else []
 
-    async def _commit(self) -> None:
-        """Now and then."""
-        now = time.monotonic()
-        if now - self._committed > _COMMIT_SECONDS:
-            self._committed = now
-            await self._source.commit()
-
-    def _not_allowed(self, error: KafkaError) -> SettingError:
-        topic, group = self._settings.events_topic, self._settings.group_id
-        if isinstance(error, GroupAuthorizationFailedError):
-            return SettingError("kafka.group_id", group, "this user may not use it")
-        return SettingError("kafka.events_topic", topic, "this user may not read it")
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)

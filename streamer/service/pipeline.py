@@ -1,41 +1,22 @@
-"""The protocol of a step: decide, make durable, publish, note."""
+"""The protocol of a step: decide, make durable, publish, remember."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from streamer.errors import MonitorError
-from streamer.ledger.base import Journal, Restored
+from streamer.ledger.contract import Entry, Ledger
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
-from streamer.stream.publication import Publication, Published, Recorder
-from streamer.stream.records import Entry
+from streamer.stream.publication import Audience, Publication, Recorder
 from streamer.stream.timing import StepTiming
-from streamer.stream.watching import NOBODY, Phase, Watcher
+from streamer.stream.watching import Phase, Watcher
 
 Checkpoint = Callable[[str], None]
-"""Told of each point of the protocol as it is passed; tests end the process there."""
-
-
-class Sink(Protocol):
-    """Where decisions are published."""
-
-    def sizes(self) -> Mapping[str, int]:
-        """How long each output file is, so that a torn write can be taken back."""
-        ...
-
-    def take_back(self, published: Published, torn: bool) -> None:
-        """Cut the outputs to what is noted as published. Without a `torn` publication to
-        explain it, a longer output is one that the journal knows nothing of: refused."""
-        ...
-
-    async def publish(self, publication: Publication) -> None:
-        """Durable when it returns."""
-        ...
+"""Called with each point of the protocol as it is passed; tests end the process there."""
 
 
 class Pipeline:
@@ -44,32 +25,25 @@ class Pipeline:
     def __init__(
         self,
         engine: Engine,
-        journal: Journal,
-        sink: Sink,
+        ledger: Ledger,
         timing: StepTiming,
-        watcher: Watcher = NOBODY,
-        checkpoint: Checkpoint = lambda _: None,
+        recorded: int | None,
+        watcher: Watcher,
+        audience: Audience,
+        checkpoint: Checkpoint,
     ) -> None:
+        """`recorded`: the last step that is published; None for a new stream."""
         self.engine = engine
-        self._journal = journal
-        self._sink = sink
+        self._ledger = ledger
         self._timing = timing
         self._watcher = watcher
+        self._audience = audience
         self._checkpoint = checkpoint
-        self._recorder: Recorder | None = None
+        self._recorder = None if recorded is None else Recorder(timing, recorded)
 
-    async def recover(self, restored: Restored) -> None:
-        """Publish what is decided and perhaps not published, exactly as it was decided."""
-        self._recorder = Recorder(self._timing, restored.published.step)
-        last = restored.last.decided
-        self._sink.take_back(restored.published, torn=restored.published.step < last.step)
-        if last.hitters and restored.published.step < last.step:
-            await self._publish(self._recorder.with_results(last))
-
-    async def start_at(self, step: int) -> None:
+    def start_at(self, step: int) -> None:
         """The first step of a new stream."""
         self.engine.start_at(step)
-        await self._journal.note_published(Published(step - 1, self._sink.sizes()))
         self._recorder = Recorder(self._timing, step - 1)
 
     def receive(self, batch: Batch, now: int | None) -> Received:
@@ -82,25 +56,25 @@ class Pipeline:
         """Close all steps up to this one.
 
         1. Decide: counts of active users, noise, threshold, charges.
-        2. Append to the journal, atomically and durably.
-        3. Publish the hitters, if there are any, and the records that are due.
-        4. Note that it is published.
+        2. Append to the ledger, atomically and durably.
+        3. Publish the hitters, if there are any, with the records that are due.
+        4. Take a snapshot of the counters, if one is due.
 
         The process may die at any point: before 2 is complete the step was never decided;
-        after it, recovery publishes the same decision again.
+        after it, the same decision is published by the next start.
         """
         while not self.engine.has_closed(step):
             with self._timed(Phase.DECIDE):
                 decided = await asyncio.to_thread(self.engine.close_next, step)
             self._checkpoint("decided")
             with self._timed(Phase.APPEND):
-                await self._journal.append(Entry(decided, self.engine.intake.offsets()))
+                await self._ledger.append(Entry(decided, self.engine.intake.offsets()))
             self._checkpoint("appended")
             if decided.hitters:
-                await self._publish(self._started().with_results(decided))
-            if self._journal.snapshot_due:
+                await self.publish(self._started().with_results(decided))
+            if self._ledger.snapshot_due:
                 with self._timed(Phase.SNAPSHOT):
-                    await self._journal.snapshot(*self.engine.counters.snapshot())
+                    await self._ledger.snapshot(*self.engine.counters.snapshot())
                 self._checkpoint("snapshot taken")
             self._watcher.closed(decided, self.engine)
 
@@ -114,16 +88,14 @@ class Pipeline:
         recorder = self._started()
         publication = recorder.without_results(self.engine.closed, self.engine.period)
         if publication is not None:
-            await self._publish(publication)
+            await self.publish(publication)
 
-    async def _publish(self, publication: Publication) -> None:
+    async def publish(self, publication: Publication) -> None:
         with self._timed(Phase.PUBLISH):
-            await self._sink.publish(publication)
-            self._checkpoint("published")
-            await self._journal.note_published(Published(publication.through, self._sink.sizes()))
+            await self._ledger.publish(publication)
         self._checkpoint("noted")
         self._started().recorded = publication.through
-        self._watcher.published(publication)
+        self._audience.published(publication)
 
     @contextmanager
     def _timed(self, phase: Phase) -> Iterator[None]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import secrets
 import stat
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from streamer.config import PrivacySettings, StreamSettings
-from streamer.errors import SettingError, UnusableJournalError
-from streamer.ledger.base import Life, Restored
+from streamer.errors import SettingError
+from streamer.ledger.contract import Life
 from streamer.ledger.directory import KEY, JournalDirectory
-from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
-from streamer.stream.timing import StepTiming, format_rfc3339, parse_rfc3339
+from streamer.stream.timing import StepTiming, parse_rfc3339
 
 _log = logging.getLogger(__name__)
 
@@ -96,25 +97,22 @@ def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None)
     return Pseudonyms(key or secrets.token_bytes(KEY_BYTES))
 
 
-def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
-    """Under another key every user would look new, and be charged k times again."""
-    state, period = restored.state, restored.state.period
-    is_over = state.closed + 1 >= period.end
-    if restored.key != pseudonyms.fingerprint and len(state.users) and not is_over:
-        raise UnusableJournalError(
-            f"the journal's users of period {period.number} are under another key than the one "
-            "given: use that key until the period is over"
-        )
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What belongs to a run that keeps files: the database, and the key of its users."""
+
+    database: Path | None
+    pseudonyms: Pseudonyms
 
 
-def tell_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
-    if engine.terms_pending and engine.period is not None:
-        _log.warning(
-            "privacy settings differ from those that period %d is pinned to: they begin with "
-            "the next period, at %s",
-            engine.period.number,
-            format_rfc3339(timing.start(engine.period.end)),
-        )
+def hold_directory(path: Path | None, settings: PrivacySettings, at_end: AsyncExitStack) -> Held:
+    """Hold a journal's directory until the end, so that no other process writes it. Without a
+    path, nothing is kept."""
+    if path is None:
+        return Held(None, pseudonyms_of(settings, None))
+    directory = JournalDirectory(path)
+    at_end.callback(directory.close)
+    return Held(directory.database, pseudonyms_of(settings, directory))
 
 
 def _milliseconds(setting: str, seconds: float) -> int:

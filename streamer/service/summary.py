@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
-from streamer.stream.records import Decided
 from streamer.stream.watching import Watcher
 
 
@@ -18,11 +18,11 @@ class Summary(Watcher):
     records: int = 0
     accepted: int = 0
     late: int = 0
-    decided: int = 0
+    already_closed: int = 0
     """Events of steps that were closed before: read again, or too old."""
     rejected: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
-    """Accepted events that did not count beside another one of their user in their step."""
+    """Accepted events that did not count, because a later one of their user did."""
     steps: int = 0
     hitters: int = 0
     charged: int = 0
@@ -36,7 +36,7 @@ class Summary(Watcher):
         self.records += len(batch.records)
         self.accepted += received.accepted
         self.late += received.late
-        self.decided += received.decided
+        self.already_closed += received.already_closed
         self.rejected.update(rejection.reason.value for rejection in received.rejections)
 
     def closed(self, decided: Decided, engine: Engine) -> None:

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.counters import Users
-from streamer.monitors.heavy_hitters import Items
+from streamer.monitors.seam import Holdings, Numbers, Users
 
 _FIRST_ROOM, _LARGEST_ROOM = 64, 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class StepContents:
-    """What each user holds in a step: users in rising order, each once.
-
-    Items are numbered in the order in which they were first seen; `numbers` says how.
-    """
-
-    users: Users
-    items: Items
-    numbers: dict[str, int]
-
-
-class _Numbers(dict[str, int]):
-    """Numbers items as they come: most of them are known, and then no line of ours runs."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = number = len(self)
-        return number
 
 
 class _Block:
@@ -51,7 +29,7 @@ class StepBuffer:
         self._room = _FIRST_ROOM
         """Events that the last block still has room for."""
         self._size = 0
-        self._numbers = _Numbers()
+        self._numbers: Numbers[str] = Numbers()
 
     def __len__(self) -> int:
         return self._size
@@ -74,7 +52,7 @@ class StepBuffer:
             self._size += number
             start += number
 
-    def contents(self) -> StepContents:
+    def holdings(self) -> Holdings[str]:
         """One item a user: that of the latest event time, the greater text among equals."""
         users, items = self._users, self._items
         order = np.argsort(users)
@@ -83,7 +61,7 @@ class StepBuffer:
         if repeated.any():
             order = self._last_of_each(order, repeated)
             ordered = users[order]
-        return StepContents(ordered, items[order].astype(np.int64), self._numbers)
+        return Holdings(ordered, items[order].astype(np.int64), self._numbers)
 
     @property
     def _users(self) -> Users:

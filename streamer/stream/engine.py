@@ -1,50 +1,32 @@
 """The engine: closes steps one after the other and decides what is reported in each.
 
-It knows no broker, no file and no clock. *Count* the active holders of each item,
-*decide* with fresh noise, *charge* the holders of what is reported. What it returns must
-be durable before anything of it is published and before the next step is closed: the
-engine has moved on, and no step is ever decided twice.
+It knows no broker, no file and no clock. It is a composition of *counting*, which knows
+users, and *deciding*, which draws noise. What it returns must be durable before anything
+of it is published and before the next step is closed: the engine has moved on, and no step
+is ever decided twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamer.errors import MonitorError
-from streamer.monitors.counters import Counters, Users
-from streamer.monitors.heavy_hitters import Decider, Decision, Tally, count_holders
-from streamer.monitors.refresh import Refresh
+from streamer.monitors.counters import Counters
+from streamer.monitors.counting import Counting
+from streamer.monitors.deciding import Deciding, NoisyThreshold, Questions
+from streamer.monitors.seam import Decision, Hitter, Numbering, Users
 from streamer.privacy.threshold import Plan
 from streamer.stream.buffer import StepBuffer
+from streamer.stream.decided import Decided
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Period, Terms
-from streamer.stream.records import Decided, Hitter
 
-
-class StepDecider(Protocol):
-    """Decides a step; `numbers` says which item has which number in the tally."""
-
-    def decide(
-        self, step: int, numbers: Mapping[str, int], tally: Tally, resting: Collection[int]
-    ) -> Decision: ...
-
-
-class FreshNoise:
-    """The product's decider: new noise from the CSPRNG for every item and step."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._decider = Decider(plan)
-
-    def decide(
-        self, step: int, numbers: Mapping[str, int], tally: Tally, resting: Collection[int]
-    ) -> Decision:
-        del step, numbers
-        return self._decider.decide(tally, resting)
+AskedBy = Callable[[Plan], Questions[str]]
+"""How a plan's questions are asked: the product's own way, or a script in tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +60,27 @@ class Engine:
         intake: Intake,
         terms: Terms,
         state: EngineState | None = None,
-        decider: Callable[[Plan], StepDecider] = FreshNoise,
+        asked_by: AskedBy = NoisyThreshold,
     ) -> None:
         self.intake = intake
         self.terms = terms
         """The terms of the periods to come; the current period keeps its own."""
-        self._make_decider = decider
+        self._counting: Counting[str] = Counting()
+        self._deciding: Deciding[str] = Deciding(asked_by)
         self.closed: int | None = None
         self.turnout = Turnout()
         """Of the last closed step."""
         self.period: Period | None = None
-        self._refresh: Refresh[str] = Refresh()
         if state is not None:
             self.closed = state.closed
             self._begin(state.period)
             self.counters.restore(state.users, state.charges)
-            self._refresh.restore(state.resting)
+            self._deciding.restore(state.closed, state.resting)
+
+    @property
+    def counters(self) -> Counters:
+        """Who was charged how often in this period."""
+        return self._counting.counters
 
     @property
     def charged(self) -> int:
@@ -138,18 +125,11 @@ class Engine:
 
     def _decide(self, step: int, buffer: StepBuffer) -> Decided:
         period = self._enter(step)
-        contents = buffer.contents()
-        resting = self._resting(step, contents.numbers)
-        active = self.counters.active(contents.users)
-        spent = len(active) - int(np.count_nonzero(active))
-        self.turnout = Turnout(len(buffer), len(contents.users), spent)
-        tally = count_holders(contents.items[active])
-        decision = self._decider.decide(step, contents.numbers, tally, resting)
-        charged = contents.users[active & np.isin(contents.items, decision.items)]
-        self.counters.charge(charged)
-        hitters = _named(decision, contents.numbers)
-        self._refresh.note(step, [hitter.item for hitter in hitters])
-        return Decided(step, step, period, hitters, charged)
+        counted = self._counting.count(step, buffer.holdings())
+        decision = self._deciding.decide(counted.tally)
+        charged = self._counting.charge(counted, decision)
+        self.turnout = Turnout(len(buffer), len(counted.active), counted.exhausted)
+        return Decided(step, step, period, _hitters(decision, counted.tally.numbers), charged)
 
     def _empty(self, first: int, through: int) -> Decided:
         """Nobody holds anything: nothing is asked, nobody is charged."""
@@ -171,23 +151,12 @@ class Engine:
 
     def _begin(self, period: Period) -> None:
         """Fresh counters: in a new period nobody was charged."""
-        self.counters = Counters(period.terms.contributions)
         self.period = period
-        self._decider = self._make_decider(period.plan)
-        self._refresh.steps = period.terms.refresh_steps
-
-    def _resting(self, step: int, numbers: Mapping[str, int]) -> list[int]:
-        resting = self._refresh.resting(step)
-        return [numbers[item] for item in resting if item in numbers]
+        self._counting.begin(period.terms.contributions)
+        self._deciding.begin(period.plan, period.terms.refresh_steps)
 
 
-def _named(decision: Decision, numbers: Mapping[str, int]) -> tuple[Hitter, ...]:
-    """The reported items by name and in the order of their names."""
-    names = list(numbers)
-    hitters = (
-        Hitter(names[number], estimate)
-        for number, estimate in zip(
-            decision.items.tolist(), decision.estimates.tolist(), strict=True
-        )
-    )
-    return tuple(sorted(hitters, key=lambda hitter: hitter.item))
+def _hitters(decision: Decision, numbers: Numbering[str]) -> tuple[Hitter[str], ...]:
+    """The reported items in the order of their texts."""
+    named = zip(numbers.names(decision.items), decision.estimates.tolist(), strict=True)
+    return tuple(Hitter(item, estimate) for item, estimate in sorted(named))

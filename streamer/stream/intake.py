@@ -9,7 +9,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.counters import Users
+from streamer.monitors.seam import Users
 from streamer.stream.buffer import StepBuffer
 from streamer.stream.events import EventDecoder, Reason, Rejection
 from streamer.stream.fate import FateRule
@@ -31,12 +31,13 @@ class Batch:
 class Received:
     """What became of the records of a batch.
 
-    `decided` events belong to a step that is closed: after a restart, what is read again.
+    `already_closed` events belong to a step that is closed: after a restart, what is read
+    again.
     """
 
     accepted: int
     late: int
-    decided: int
+    already_closed: int
     rejections: list[Rejection]
     places: NDArray[np.int64]
     times: Moments
@@ -95,7 +96,7 @@ class Intake:
         return Received(
             accepted=accepted,
             late=int(fates.late.sum()),
-            decided=int(counts.sum()) - accepted,
+            already_closed=int(counts.sum()) - accepted,
             rejections=sorted(rejections, key=lambda rejection: rejection.place),
             places=decoded.places[counts],
             times=decoded.times[counts],

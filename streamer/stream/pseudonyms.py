@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from xxhash import xxh3_128_digest
 
 from streamer.errors import SettingError
-from streamer.monitors.counters import Users
+from streamer.monitors.seam import Users
 
 KEY_BYTES = 32
 

@@ -1,53 +1,11 @@
-"""What the engine decides, as value objects, and the records that are published of it."""
+"""The records that are published: results, steps, rejected events. Contracts of the product."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
-import numpy as np
 from msgspec import Meta
-
-from streamer.monitors.counters import Users
-from streamer.stream.periods import Period
-from streamer.stream.timing import StepTiming, format_rfc3339
-
-
-@dataclass(frozen=True, slots=True)
-class Hitter:
-    """A reported item with its noisy number of holders."""
-
-    item: str
-    estimate: int
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A closed step, or a run of steps from `first` to `step` that nobody sent anything in.
-
-    How such runs are cut is internal: see `publication` for what is published of them.
-
-    `charged`: the pseudonyms of the users whom the decision charges, in rising order.
-    The hitters' order, by item, is a function of the hitters alone.
-    """
-
-    step: int
-    first: int
-    period: Period
-    hitters: tuple[Hitter, ...] = ()
-    charged: Users = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a journal keeps of a closed step: the decision, and where to read on."""
-
-    decided: Decided
-    offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-
 
 Step = Annotated[int, Meta(description="floor((time - epoch) / step length).")]
 Start = Annotated[str, Meta(description="Its first moment, RFC 3339.")]
@@ -95,23 +53,3 @@ class RejectedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     payload: Annotated[
         str | None, Meta(description="Base64 of the raw record; only if configured.")
     ] = None
-
-
-def result_records(decided: Decided, timing: StepTiming) -> Iterator[ResultRecord]:
-    """The results of a step, in the order of their items."""
-    terms = decided.period.terms
-    start, end = (format_rfc3339(each(decided.step)) for each in (timing.start, timing.end))
-    for hitter in decided.hitters:
-        yield ResultRecord(
-            step=decided.step,
-            start=start,
-            end=end,
-            item=hitter.item,
-            estimate=hitter.estimate,
-            margin=decided.period.margin,
-            threshold=decided.period.plan.threshold,
-            epsilon=terms.epsilon,
-            delta=terms.delta,
-            contributions=terms.contributions,
-            period=decided.period.number,
-        )

@@ -1,7 +1,7 @@
-"""Who is told of what happens in a stream: metrics, logs, the live page, a summary.
+"""Who watches a stream for its operators: metrics, health, a summary.
 
-Watchers only look. What `published` tells has passed the monitor; everything else is raw
-and for operators alone.
+Watchers see raw numbers, and only look. What may become public is an `Audience`
+(publication.py), which sees nothing of this.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine
 from streamer.stream.intake import Batch, Received
-from streamer.stream.publication import Publication
-from streamer.stream.records import Decided
 
 
 class Phase(StrEnum):
@@ -26,11 +25,10 @@ class Phase(StrEnum):
 
 
 class Watcher:
-    """Interested in nothing: a watcher overrides what it wants to be told of."""
+    """Interested in nothing: a watcher overrides what it wants to hear."""
 
-    def restored(self, history: Sequence[Decided], published: int) -> None:
-        """The last decisions before this start, the oldest first; those up to the step
-        `published` are out."""
+    def restored(self, seconds: float) -> None:
+        """The ledger was read, in this time; a new one too."""
 
     def started(self, engine: Engine) -> None:
         """The past is restored, and the engine goes on from there."""
@@ -39,30 +37,24 @@ class Watcher:
         """A batch was read, and this is what became of its records."""
 
     def timed(self, phase: Phase, seconds: float) -> None:
-        """A part of closing a step took so long."""
+        """A part of closing a step took this long."""
 
     def closed(self, decided: Decided, engine: Engine) -> None:
         """A step, or a run of empty ones, is closed; its results are published."""
-
-    def published(self, publication: Publication) -> None:
-        """These records are out."""
 
     def failed(self, error: BaseException, writing: bool) -> None:
         """The broker could not be read, or written to; it is tried again."""
 
 
-NOBODY = Watcher()
-
-
 @dataclass(frozen=True, slots=True)
 class Watchers(Watcher):
-    """Several watchers, told one after the other."""
+    """Several watchers, one after the other."""
 
     all: Sequence[Watcher]
 
-    def restored(self, history: Sequence[Decided], published: int) -> None:
+    def restored(self, seconds: float) -> None:
         for watcher in self.all:
-            watcher.restored(history, published)
+            watcher.restored(seconds)
 
     def started(self, engine: Engine) -> None:
         for watcher in self.all:
@@ -79,10 +71,6 @@ class Watchers(Watcher):
     def closed(self, decided: Decided, engine: Engine) -> None:
         for watcher in self.all:
             watcher.closed(decided, engine)
-
-    def published(self, publication: Publication) -> None:
-        for watcher in self.all:
-            watcher.published(publication)
 
     def failed(self, error: BaseException, writing: bool) -> None:
         for watcher in self.all:

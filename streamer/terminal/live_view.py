@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from streamer.stream.current import Trend
 from streamer.terminal.charts import History, bar, sparkline
 from streamer.terminal.scene import GroundTruth, Scene, visible
-from streamer.web.answers import CurrentHitter, Trend
+from streamer.web.answers import CurrentHitter
 from streamer.web.ground_truth import LABEL, TrueItem
 
 _HEAD, _SOFT = "bold", "dim"

@@ -3,22 +3,14 @@ holds the two together. All of it is made of publications and of public settings
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
+from streamer.stream.current import CurrentHitters, Trend, results_by_step
+from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord, StepRecord
-
-
-class Trend(StrEnum):
-    """How an item's last reports compare with those before them."""
-
-    NEW = "new"
-    GROWING = "growing"
-    STEADY = "steady"
-    SHRINKING = "shrinking"
 
 
 class CurrentHitter(ResultRecord, frozen=True):
@@ -109,3 +101,31 @@ class Refusal(msgspec.Struct, frozen=True):
     """Why a request is not answered."""
 
     error: Annotated[str, Meta(description="One sentence.")]
+
+
+def closed_steps(publication: Publication) -> list[ClosedStep]:
+    """The step records of a publication, each with its results."""
+    by_step = results_by_step(publication)
+    return [
+        ClosedStep(
+            **structs.asdict(record),
+            results=tuple(
+                Result(each.item, each.estimate, each.margin, each.threshold)
+                for each in by_step[record.step]
+            ),
+        )
+        for record in publication.steps
+    ]
+
+
+def current_at(last: StepRecord, hitters: CurrentHitters) -> Current:
+    """What many users hold now, after the last closed step."""
+    return Current(
+        last.step,
+        last.start,
+        last.end,
+        tuple(
+            CurrentHitter(**structs.asdict(each.latest), trend=each.trend, since=each.since)
+            for each in hitters.now()
+        ),
+    )

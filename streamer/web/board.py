@@ -1,8 +1,7 @@
 """What the public may see of a stream: recent steps, their hitters, and the guarantee.
 
-A board is fed with publications, by any run or from a journal, and uses nothing else of
-the stream but the terms of its period, which are public. It holds a bounded past, each
-step as the JSON that is sent of it, so that many readers cost little.
+A board learns publications and public settings, and nothing else of the stream. It holds a
+bounded past, each step as the JSON that is sent of it, so that many readers cost little.
 """
 
 from __future__ import annotations
@@ -10,24 +9,19 @@ from __future__ import annotations
 import asyncio
 import secrets
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import structs
 
-from streamer.stream.engine import Engine
-from streamer.stream.periods import Period
-from streamer.stream.publication import Publication, Recorder
-from streamer.stream.records import Decided, ResultRecord, StepRecord
+from streamer.stream.current import CurrentHitters
+from streamer.stream.periods import Terms
+from streamer.stream.publication import RECENT_STEPS, Audience, Publication
+from streamer.stream.records import StepRecord
 from streamer.stream.timing import StepTiming
-from streamer.stream.watching import Watcher
-from streamer.web.answers import ClosedStep, Current, Promise, Result
-from streamer.web.current import CurrentHitters
+from streamer.web.answers import ClosedStep, Current, Promise, closed_steps, current_at
 from streamer.web.promise import promise_of_period, promise_to_come
 
-KEPT_STEPS = 10_000
 KEPT_BYTES = 64 << 20
 """Steps with very many or very long items: the past is shorter then."""
 
@@ -43,11 +37,11 @@ class Kept:
     json: bytes
 
 
-class Board(Watcher):
+class Board(Audience):
     """The recent past of one stream. Used from one event loop only."""
 
     def __init__(
-        self, timing: StepTiming, most_steps: int = KEPT_STEPS, most_bytes: int = KEPT_BYTES
+        self, timing: StepTiming, most_steps: int = RECENT_STEPS, most_bytes: int = KEPT_BYTES
     ) -> None:
         self._timing = timing
         self._most_steps, self._most_bytes = most_steps, most_bytes
@@ -55,8 +49,6 @@ class Board(Watcher):
         self._bytes = 0
         self._last: StepRecord | None = None
         self._hitters = CurrentHitters()
-        self._period: Period | None = None
-        self._refresh = 1
         self.current = Current(None, None, None, ())
         self.current_json = _encode(self.current)
         self.promise: Promise | None = None
@@ -91,45 +83,18 @@ class Board(Watcher):
         """Returns at the next change, or at the end."""
         await self._news.wait()
 
-    def restored(self, history: Sequence[Decided], published: int) -> None:
-        """Take up what a journal remembers, up to the last step that was published.
-
-        How a journal cuts runs of empty steps depends on raw data. So only its hitters
-        count here, and the steps between them are recorded as they are after an outage.
-        """
-        if not history:
-            return
-        first = max(history[0].first, published - self._most_steps + 1)
-        recorder = Recorder(self._timing, first - 1)
-        for decided in history:
-            if decided.hitters and first <= decided.step <= published:
-                self._refresh = decided.period.terms.refresh_steps
-                self._take(recorder.with_results(decided))
-                recorder.recorded = decided.step
-        quiet = recorder.without_results(published, history[-1].period)
-        if quiet is not None:
-            self._take(quiet)
-        self._period = next((d.period for d in reversed(history) if d.step <= published), None)
-        self._enter_if_published()
+    def restored(self, publications: Sequence[Publication]) -> None:
+        for publication in publications:
+            self._take(publication)
         self._changed()
 
-    def started(self, engine: Engine) -> None:
-        if engine.period is not None:
-            self._period = engine.period
-            self._enter_if_published()
+    def started(self, terms: Terms) -> None:
         if self.promise is None:
-            self.promise = promise_to_come(engine.terms, self._timing)
-            self._refresh = engine.terms.refresh_steps
+            self.promise = promise_to_come(terms, self._timing)
             self._changed()
-
-    def closed(self, decided: Decided, engine: Engine) -> None:
-        del decided  # how steps are put together in it is not public
-        self._period = engine.period
-        self._enter_if_published()
 
     def published(self, publication: Publication) -> None:
         self._take(publication)
-        self._enter_if_published()
         self._changed()
 
     def end(self) -> None:
@@ -138,23 +103,20 @@ class Board(Watcher):
         self._news.set()
 
     def _take(self, publication: Publication) -> None:
-        by_step: defaultdict[int, list[ResultRecord]] = defaultdict(list)
-        for result in publication.results:
-            by_step[result.step].append(result)
-        for record in publication.steps:
-            if self._last is not None and record.step <= self._last.step:
-                continue  # told before: what was perhaps not published is published again
-            results = by_step[record.step]
-            self._keep(record, results)
-            self._hitters.note(results, self._refresh)
-            self._last = record
+        for closed in closed_steps(publication):
+            if self._last is not None and closed.step <= self._last.step:
+                continue  # what was perhaps not published is published again
+            self._keep(closed)
+            self._last = closed
+        self._hitters.take(publication)
+        if publication.period is not None:
+            self.promise = promise_of_period(publication.period, self._timing)
         self._forget()
 
-    def _keep(self, record: StepRecord, results: Sequence[ResultRecord]) -> None:
-        shown = tuple(Result(r.item, r.estimate, r.margin, r.threshold) for r in results)
-        json = _encode(ClosedStep(**structs.asdict(record), results=shown))
-        first = record.step if record.first is None else record.first
-        self._kept.append(Kept(first, record.step, json))
+    def _keep(self, closed: ClosedStep) -> None:
+        json = _encode(closed)
+        first = closed.step if closed.first is None else closed.first
+        self._kept.append(Kept(first, closed.step, json))
         self._bytes += len(json)
 
     def _forget(self) -> None:
@@ -170,21 +132,9 @@ class Board(Watcher):
             forgotten += 1
         del self._kept[:forgotten]
 
-    def _enter_if_published(self) -> None:
-        """A new period is shown with its first published step, however that was closed."""
-        period = self._period
-        if period is None or self._last is None or period.first > self._last.step:
-            return
-        promise = promise_of_period(period, self._timing)
-        if promise != self.promise:
-            self.promise, self._refresh = promise, period.terms.refresh_steps
-            self._changed()
-
     def _changed(self) -> None:
         if self._last is not None:
-            last, step = self._last, self._last.step
-            hitters = self._hitters.at(step, self._refresh)
-            self.current = Current(step, last.start, last.end, hitters)
+            self.current = current_at(self._last, self._hitters)
             self.current_json = _encode(self.current)
         self.revision += 1
         told, self._news = self._news, asyncio.Event()

@@ -122,7 +122,7 @@ def bootstrap(secure):
 
 async def work(settings, bootstrap):
     """Everything that the service ever does, once; raises what it ends with."""
-    service = KafkaService(settings, decider=RepeatingDecider(threshold=1))
+    service = KafkaService(settings, asked_by=RepeatingDecider(threshold=1))
     task = asyncio.create_task(service.run())
     records = [Record(event(1, "crash")), Record(b"no event")]
     await produce(bootstrap, settings.kafka.events_topic, records)

@@ -12,7 +12,8 @@ from streamer.experiments.attacks import (
     replaced_history,
     until_spent,
 )
-from streamer.monitors.heavy_hitters import Decider, HeavyHitterMonitor
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.terms import Neighbours
@@ -30,7 +31,9 @@ def planned(contributions=2, threshold=5, period=12, neighbours=Neighbours.REPLA
 def game(**settings):
     """Trials against a monitor that tells the truth."""
     plan = planned(**settings)
-    monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=NoNoise()))
+    monitor = HeavyHitterMonitor(
+        plan, deciding=Deciding(lambda plan: NoisyThreshold(plan, noise=NoNoise()))
+    )
     return Game(monitor, TRIALS)
 
 

@@ -7,7 +7,8 @@ import pytest
 from streamer.experiments import audit as auditing
 from streamer.experiments.attacks import Attack, attacks_on, until_spent
 from streamer.experiments.audit import audit, play
-from streamer.monitors.heavy_hitters import Decider, HeavyHitterMonitor
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
 from streamer.privacy.terms import Domain, Neighbours
@@ -36,7 +37,10 @@ def test_no_attack_proves_more_than_the_promise_and_one_proves_half_of_it(
     source = SeededBytes(1)
 
     def start():
-        return HeavyHitterMonitor(attacked, decider=Decider(attacked, random_bytes=source))
+        return HeavyHitterMonitor(
+            attacked,
+            deciding=Deciding(lambda plan: NoisyThreshold(plan, random_bytes=source)),
+        )
 
     findings = audit(attacked, TRIALS, start)
     lost = {finding.name: finding.epsilon_lost for finding in findings}

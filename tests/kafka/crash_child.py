@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 
 from streamer import cli
 from streamer.kafka import transactions
-from streamer.ledger.base import SnapshotRule
+from streamer.ledger.contract import SnapshotRule
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable
 
@@ -60,7 +60,7 @@ def serve(order: Order) -> None:
     watch = _Watch(order.fates)
     transactions.AIOKafkaProducer = watch.producer
     hosting.KafkaService = functools.partial(
-        hosting.KafkaService, decider=Repeatable(), checkpoint=watch.passed
+        hosting.KafkaService, asked_by=Repeatable(), checkpoint=watch.passed
     )
     SnapshotRule.LEAST_BYTES = 0
     sys.argv = ["streamer", "run", "--config", order.config]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streamer.config import Settings
-from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.ledger_records import users_of
 from streamer.kafka.startup import connection_of
 from streamer.kafka.transactions import Transactions
-from streamer.ledger.base import Restored
+from streamer.ledger.contract import Restored
 from streamer.service.startup import life_of, pseudonyms_of, timing_of
 from tests.kafka.harness import records_of
 from tests.kafka.scripted import Reference
@@ -61,7 +61,7 @@ async def restored(settings: Settings) -> Restored | None:
     connection, stream = connection_of(settings.kafka), settings.stream
     kafka = settings.kafka
     transactions = Transactions(connection, kafka.transactional_id, kafka.state_topic)
-    journal = KafkaJournal(
+    journal = KafkaLedger(
         connection,
         transactions,
         kafka.state_topic,

@@ -141,7 +141,7 @@ async def reference(stream: Iterable[Sent], settings: Settings, directory: Path)
     source, sink = directory / "events.jsonl", directory / "hitters.jsonl"
     counted = [sent for sent in stream if sent.counts]
     source.write_bytes(b"".join(sent.value + b"\n" for sent in counted))
-    await run_lines(LineJob(str(source), sink=sink), settings, decider=Repeatable())
+    await run_lines(LineJob(str(source), sink=sink), settings, asked_by=Repeatable())
     hitters = [json.loads(line) for line in sink.read_text().splitlines()]
     timing = timing_of(settings.stream)
     last = timing.step_at(max(sent.time for sent in counted))

@@ -27,7 +27,7 @@ async def kcat(world, *arguments, lines=()):
 
 
 def service(world):
-    return running(world.settings(stream=STREAM), decider=RepeatingDecider(threshold=1))
+    return running(world.settings(stream=STREAM), asked_by=RepeatingDecider(threshold=1))
 
 
 @needs_kcat

@@ -17,16 +17,16 @@ from streamer.errors import UnusableJournalError
 from streamer.kafka import ledger as kafka
 from streamer.kafka import ledger_records
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaJournal
+from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.ledger_restore import read_past
 from streamer.kafka.transactions import Transactions, ends_of
-from streamer.ledger.base import Life, SnapshotRule
+from streamer.ledger.contract import Entry, Life, SnapshotRule
+from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
-from streamer.service.startup import check_key
+from streamer.service.resume import check_key
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry, Hitter
 from tests.kafka.harness import Record, admin_of, make_topic, produce, records_of
 
 LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
@@ -58,7 +58,7 @@ async def opened(world, life=LIFE, events_topic="events", key=KEY):
     """A journal and its transactions, restored as at a start of the service."""
     connection = Connection((world.bootstrap,))
     transactions = Transactions(connection, world.name, world.topic("state"))
-    journal = KafkaJournal(connection, transactions, world.topic("state"), life, events_topic, key)
+    journal = KafkaLedger(connection, transactions, world.topic("state"), life, events_topic, key)
     try:
         await transactions.start()
         yield journal, transactions, await journal.restore()

@@ -295,7 +295,7 @@ class TestLostState:
             await stage.send(at(STEP + 3, 500), number=3)
             stage.clock.now = over(STEP + 3)
             await eventually(lambda: service.engine.closed == STEP + 3)
-            assert service.summary.decided == 7 + 5
+            assert service.summary.already_closed == 7 + 5
         assert stage.counts == {STEP + 3: 3}
 
     async def test_a_new_world_needs_not_be_told(self, staged):

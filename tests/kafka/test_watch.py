@@ -34,7 +34,7 @@ _users = itertools.count()
 
 def service(settings):
     """One that reports every item, with the true number of its users."""
-    return running(settings, decider=RepeatingDecider(threshold=1))
+    return running(settings, asked_by=RepeatingDecider(threshold=1))
 
 
 async def send(settings, item):

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from streamer.errors import UnusableJournalError
-from streamer.ledger.base import Life
+from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.sqlite import SqliteJournal, peek
-from streamer.ledger.sqlite_tables import Tables
+from streamer.ledger.file_ledger import FileLedger, peek
+from streamer.ledger.file_tables import Tables
+from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry, Hitter
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def entry(step: int, period: Period) -> Entry:
     return Entry(decided, {"lines": 10 * step})
 
 
-async def fill(journal: SqliteJournal) -> None:
+async def fill(journal: FileLedger) -> None:
     """Decisions, charges, a snapshot, charges after it; the last one is unpublished."""
     period = Period.containing(FIRST, TERMS)
     await journal.note_published(Published(FIRST - 1, {"/hitters": 0}))
@@ -52,7 +52,7 @@ async def fill(journal: SqliteJournal) -> None:
 
 async def told(directory: Path) -> tuple | None:
     """Everything that a journal says; None if it says that it is new."""
-    journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+    journal = FileLedger(directory / DATABASE, LIFE, KEY)
     try:
         restored = await journal.restore()
         if restored is None:
@@ -78,7 +78,7 @@ def whole(tmp_path_factory):
     directory = tmp_path_factory.mktemp("whole")
 
     async def make() -> None:
-        journal = SqliteJournal(directory / DATABASE, LIFE, KEY)
+        journal = FileLedger(directory / DATABASE, LIFE, KEY)
         await fill(journal)
         await journal.close()
 

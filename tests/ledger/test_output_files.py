@@ -8,7 +8,7 @@ import pytest
 
 from streamer.errors import OutputError, PublishError, UnusableJournalError
 from streamer.ledger.output_files import FileSink, check_writable
-from streamer.stream.publication import Publication, Published
+from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord, StepRecord
 
 START, END = "1970-01-01T00:00:00Z", "1970-01-01T00:01:00Z"

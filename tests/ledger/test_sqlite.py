@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from streamer.errors import JournalWriteError, UnusableJournalError
 from streamer.ledger import sqlite, sqlite_restore
-from streamer.ledger.base import Life, SnapshotRule
+from streamer.ledger.contract import Entry, Life, SnapshotRule
 from streamer.ledger.directory import DATABASE, KEY, LOCK, JournalDirectory
-from streamer.ledger.sqlite import SqliteJournal, peek
-from streamer.ledger.sqlite_tables import FORMAT, _crc
+from streamer.ledger.file_ledger import FileLedger, peek
+from streamer.ledger.file_tables import FORMAT, _crc
+from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
-from streamer.service.startup import check_key
+from streamer.service.resume import check_key
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry, Hitter
 
 LIFE = Life(60_000, 0)
 OLD, NEW = Pseudonyms(b"o" * 32), Pseudonyms(b"n" * 32)
@@ -59,7 +59,7 @@ def entry(step, charged=(), hitters=(), *, period=PERIOD, first=None, offsets=No
 
 async def begin(path, *entries, key=OLD):
     """A journal with these decisions, all of them published."""
-    journal = SqliteJournal(path, LIFE, key.fingerprint)
+    journal = FileLedger(path, LIFE, key.fingerprint)
     if await journal.restore() is None:
         await journal.note_published(Published(entries[0].decided.first - 1))
     for each in entries:
@@ -69,7 +69,7 @@ async def begin(path, *entries, key=OLD):
 
 
 async def had_back(path, key=OLD):
-    journal = SqliteJournal(path, LIFE, key.fingerprint)
+    journal = FileLedger(path, LIFE, key.fingerprint)
     try:
         return await journal.restore()
     finally:
@@ -111,13 +111,13 @@ class TestRoundTrip:
         assert counters_of(restored) == {0: 1, 1: 1, 2**64 - 1: 1}
 
     async def test_what_is_published_is_noted_with_the_outputs(self, path):
-        journal = SqliteJournal(path, LIFE, OLD.fingerprint)
+        journal = FileLedger(path, LIFE, OLD.fingerprint)
         await journal.note_published(Published(4, {"/out/hitters": 0}))
         await journal.append(entry(5))
         await journal.close()
         restored = await had_back(path)
         assert restored.published == Published(4, {"/out/hitters": 0})
-        journal = SqliteJournal(path, LIFE, OLD.fingerprint)
+        journal = FileLedger(path, LIFE, OLD.fingerprint)
         noted = Published(5, {f"/out/{name}": 2**40 for name in HOSTILE})
         await journal.note_published(noted)
         await journal.close()
@@ -156,8 +156,8 @@ class TestDurability:
     def test_a_new_journal_has_its_name_on_the_disk(self, path, monkeypatch):
         there = []
         monkeypatch.setattr(sqlite, "sync_directory", lambda at: there.append(os.listdir(at)))
-        SqliteJournal(path, LIFE, OLD.fingerprint)._database.close()
-        SqliteJournal(path, LIFE, OLD.fingerprint)._database.close()
+        FileLedger(path, LIFE, OLD.fingerprint)._database.close()
+        FileLedger(path, LIFE, OLD.fingerprint)._database.close()
         assert there == [[DATABASE]]
 
 
@@ -195,7 +195,7 @@ class TestCounters:
     )
     @given(operations=OPERATIONS)
     def test_they_are_the_last_snapshot_and_all_charges_since(self, operations, monkeypatch):
-        monkeypatch.setattr("streamer.ledger.sqlite_tables.CHUNK_USERS", 3)
+        monkeypatch.setattr("streamer.ledger.file_tables.CHUNK_USERS", 3)
         asyncio.run(self.play(operations))
 
     async def play(self, operations):
@@ -219,7 +219,7 @@ class TestCounters:
                     )
                 else:
                     await journal.close()
-                    journal = SqliteJournal(path, LIFE, OLD.fingerprint)
+                    journal = FileLedger(path, LIFE, OLD.fingerprint)
                 restored = await journal.restore()
                 assert counters_of(restored) == model.counters
                 assert (restored.state.closed, restored.state.period) == (model.step, model.period)
@@ -268,7 +268,7 @@ class TestCounters:
 
     @pytest.mark.parametrize("chunk", [0, 1, 2])
     async def test_a_part_of_a_snapshot_that_is_missing_is_noticed(self, path, chunk, monkeypatch):
-        monkeypatch.setattr("streamer.ledger.sqlite_tables.CHUNK_USERS", 3)
+        monkeypatch.setattr("streamer.ledger.file_tables.CHUNK_USERS", 3)
         journal = await begin(path, entry(1, range(7)))
         await journal.snapshot(users(*range(7)), np.ones(7, dtype=np.uint16))
         await journal.close()
@@ -363,7 +363,7 @@ class TestSnapshots:
         await journal.append(entry(2, range(63)))
         assert journal.snapshot_due
         await journal.close()
-        journal = SqliteJournal(path, LIFE, OLD.fingerprint)
+        journal = FileLedger(path, LIFE, OLD.fingerprint)
         await journal.restore()
         assert journal.snapshot_due
         await journal.append(entry(100, [1], period=period_at(100), first=3))
@@ -470,7 +470,7 @@ class TestRefusals:
     def refused(self, path, match, life=LIFE):
         before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
         with pytest.raises(UnusableJournalError, match=match):
-            SqliteJournal(path, life, OLD.fingerprint)
+            FileLedger(path, life, OLD.fingerprint)
         assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
 
     @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
@@ -518,7 +518,7 @@ class TestRefusals:
         with pytest.raises(UnusableJournalError, match="Permission denied"):
             JournalDirectory(tmp_path)
         with pytest.raises(UnusableJournalError, match="cannot be made"):
-            SqliteJournal(tmp_path / DATABASE, LIFE, OLD.fingerprint)
+            FileLedger(tmp_path / DATABASE, LIFE, OLD.fingerprint)
         tmp_path.chmod(0o700)
 
     async def test_a_write_that_fails_is_told_as_one(self, path):
@@ -572,7 +572,7 @@ class TestDirectory:
 
     def test_a_lost_key_is_not_made_anew(self, tmp_path):
         directory = JournalDirectory(tmp_path)
-        SqliteJournal(directory.database, LIFE, OLD.fingerprint)._database.close()
+        FileLedger(directory.database, LIFE, OLD.fingerprint)._database.close()
         with pytest.raises(UnusableJournalError, match=r"lost its key.*privacy\.key_file"):
             directory.key()
         assert not (tmp_path / KEY).exists()

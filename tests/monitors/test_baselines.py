@@ -7,7 +7,7 @@ import pytest
 
 from streamer.monitors import baselines
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
-from streamer.monitors.heavy_hitters import Tally
+from streamer.monitors.seam import OwnNumbers, Tally
 from streamer.privacy.baseline_plans import HistogramPlan, RestartPlan
 from streamer.privacy.randomness import SeededBytes
 from tests.monitors.chance import implausible, implausible_law
@@ -19,7 +19,7 @@ SILENT = HistogramPlan(deviation=0.0, threshold=10.0, reach=10.0)
 def tally(**holders):
     """Items by letter: a is 0, b is 1 and so on."""
     items = np.array([ord(letter) - ord("a") for letter in holders], dtype=np.int64)
-    return Tally(items, np.array(list(holders.values()), dtype=np.int64))
+    return Tally(0, items, np.array(list(holders.values()), dtype=np.int64), OwnNumbers())
 
 
 def normal_at_least(bound):
@@ -73,7 +73,7 @@ class TestStepHistogram:
 
     @staticmethod
     def many_cells_of(weight):
-        return Tally(np.arange(CELLS), np.full(CELLS, weight))
+        return Tally(0, np.arange(CELLS), np.full(CELLS, weight), OwnNumbers())
 
     def wrong_noise(self, histogram):
         estimates = histogram.decide(self.many_cells_of(100)).estimates

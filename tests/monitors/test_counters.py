@@ -45,11 +45,6 @@ class CountersAgainstDictionary(RuleBasedStateMachine):
         self.counters = Counters(self.limit)
         self.counters.restore(users, charges)
 
-    @rule()
-    def clear(self):
-        self.counters.clear()
-        self.model.clear()
-
     @invariant()
     def charges_are_those_of_the_dictionary(self):
         expected = [self.model.get(user, 0) for user in USERS]

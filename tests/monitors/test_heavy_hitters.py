@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,14 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from streamer.errors import MonitorError
-from streamer.monitors.heavy_hitters import (
-    Decider,
-    Decision,
-    HeavyHitterMonitor,
-    Tally,
-    count_holders,
-)
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.monitors.perturbation import Perturbation
+from streamer.monitors.seam import Decision, OwnNumbers, Tally
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
@@ -37,8 +34,13 @@ def planned(contributions=1, threshold=2, period=100, domain=Domain.OPEN, items=
     return Plan(Workload(period, items, 0.05, domain), calibration, threshold)
 
 
+def with_noise(plan, noise, refresh=1):
+    deciding = Deciding(lambda plan: NoisyThreshold(plan, noise=noise))
+    return HeavyHitterMonitor(plan, refresh, deciding=deciding)
+
+
 def truthful(plan, refresh=1):
-    return HeavyHitterMonitor(plan, refresh, Decider(plan, noise=NoNoise()))
+    return with_noise(plan, NoNoise(), refresh)
 
 
 def users(*numbers):
@@ -47,6 +49,10 @@ def users(*numbers):
 
 def items(*numbers):
     return np.array(numbers, dtype=np.int64)
+
+
+def tally(held, holders, step=0):
+    return Tally(step, held, holders, OwnNumbers())
 
 
 def reported(decision):
@@ -65,13 +71,13 @@ class TestOneStep:
 
     def test_the_estimate_is_the_noisy_count(self):
         plan = planned(threshold=2)
-        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=ScriptedNoise([1, -1])))
+        monitor = with_noise(plan, ScriptedNoise([1, -1]))
         decision = monitor.observe(0, users(1, 2, 3, 4), items(0, 1, 1, 1))
         assert reported(decision) == {0: 2, 1: 2}
 
     def test_a_noisy_count_just_below_the_threshold_is_not_reported(self):
         plan = planned(threshold=2)
-        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=ScriptedNoise([-1])))
+        monitor = with_noise(plan, ScriptedNoise([-1]))
         assert reported(monitor.observe(0, users(1, 2), items(0, 0))) == {}
 
     def test_users_may_come_in_any_order(self):
@@ -85,7 +91,7 @@ class TestOneStep:
     def test_no_noise_is_drawn_twice_and_none_spared(self):
         noise = ScriptedNoise([0] * 8)
         plan = planned(threshold=9)
-        monitor = HeavyHitterMonitor(plan, decider=Decider(plan, noise=noise))
+        monitor = with_noise(plan, noise)
         monitor.observe(0, users(1, 2, 3, 4), items(0, 1, 2, 2))
         monitor.observe(1, users(1, 2, 3, 4), items(0, 0, 0, 0))
         monitor.observe(2, users(1, 2, 3, 4), items(6, 7, 8, 9))
@@ -105,79 +111,75 @@ class TestCounting:
     def test_only_active_users_count(self):
         monitor = truthful(planned())
         monitor.counters.charge(users(2))
-        tally = monitor.count(users(1, 2, 3), items(5, 5, 4))
+        tally = monitor.count(0, users(1, 2, 3), items(5, 5, 4)).tally
         assert (tally.items.tolist(), tally.holders.tolist()) == ([4, 5], [1, 1])
 
     def test_an_item_whose_holders_are_all_exhausted_is_not_in_the_tally(self):
         monitor = truthful(planned())
         monitor.counters.charge(users(1, 2))
-        assert monitor.count(users(1, 2), items(5, 5)).items.tolist() == []
-
-    @pytest.mark.parametrize("wrong", [[1, 1], [2, 1], [1, 2, 2, 3], [3, 1, 2]])
-    def test_users_who_come_twice_or_out_of_order_are_refused(self, wrong):
-        with pytest.raises(MonitorError, match="rising order, each once"):
-            truthful(planned()).count(users(*wrong), items(*[0] * len(wrong)))
+        assert monitor.count(0, users(1, 2), items(5, 5)).tally.items.tolist() == []
 
     def test_a_user_who_comes_twice_in_a_step_is_refused_in_any_order(self):
         with pytest.raises(MonitorError, match="each once"):
             truthful(planned()).observe(0, users(5, 1, 5), items(0, 1, 2))
 
-    def test_holders_are_counted_by_item(self):
-        tally = count_holders(items(3, 0, 3, 3, 8))
-        assert (tally.items.tolist(), tally.holders.tolist()) == ([0, 3, 8], [1, 3, 1])
-
 
 class TestCharging:
     def test_holders_of_reported_items_are_charged_and_returned(self):
         monitor = truthful(planned())
-        charged = monitor.charge(Decision(items(5), items(2)), users(1, 2, 3, 4), items(5, 6, 5, 7))
-        assert charged.tolist() == [1, 3]
+        counted = monitor.count(0, users(1, 2, 3, 4), items(5, 6, 5, 7))
+        assert monitor.charge(counted, Decision(0, items(5), items(2))).tolist() == [1, 3]
         assert monitor.counters.charges(users(1, 2, 3, 4)).tolist() == [1, 0, 1, 0]
 
     def test_exhausted_holders_are_not_charged_again(self):
         monitor = truthful(planned(contributions=1))
         monitor.counters.charge(users(1))
-        charged = monitor.charge(Decision(items(5), items(2)), users(1, 3), items(5, 5))
-        assert charged.tolist() == [3]
+        counted = monitor.count(0, users(1, 3), items(5, 5))
+        assert monitor.charge(counted, Decision(0, items(5), items(2))).tolist() == [3]
         assert monitor.counters.charges(users(1, 3)).tolist() == [1, 1]
 
 
 class TestSteps:
-    @pytest.mark.parametrize("again", [7, 6, 0, -1])
+    @pytest.mark.parametrize("again", [7, 6, 0])
     def test_a_decided_step_is_never_decided_again(self, again):
+        monitor = truthful(planned(contributions=9))
+        monitor.observe(7, users(1, 2), items(0, 0))
+        with pytest.raises(MonitorError, match="no step is decided twice"):
+            monitor.observe(again, users(1, 2), items(0, 0))
+        assert monitor.counters.charges(users(1, 2)).tolist() == [1, 1]
+
+    @pytest.mark.parametrize("again", [-1, -500])
+    def test_a_period_that_is_over_does_not_begin_again(self, again):
         monitor = truthful(planned())
-        monitor.begin(7)
-        with pytest.raises(MonitorError, match="which is decided"):
-            monitor.begin(again)
+        monitor.observe(7, users(1, 2), items(0, 0))
+        with pytest.raises(MonitorError, match="no step is decided twice"):
+            monitor.observe(again, users(1, 2), items(0, 0))
+        assert monitor.counters.exhausted == 2
 
     def test_steps_may_be_skipped(self):
         monitor = truthful(planned())
-        monitor.begin(3)
+        monitor.observe(3, users(), items())
         assert reported(monitor.observe(50, users(1, 2), items(0, 0))) == {0: 2}
 
-    def test_nothing_is_decided_before_a_step_is_begun(self):
-        with pytest.raises(MonitorError, match="begin a step first"):
-            truthful(planned()).decide(Tally(items(0), items(5)))
-
-    def test_no_step_is_decided_twice(self):
+    def test_no_tally_is_decided_twice(self):
         monitor = truthful(planned())
-        monitor.begin(0)
-        monitor.decide(Tally(items(0), items(5)))
+        counted = monitor.count(0, users(1, 2), items(0, 0))
+        monitor.decide(counted.tally)
         with pytest.raises(MonitorError, match="no step is decided twice"):
-            monitor.decide(Tally(items(0), items(5)))
+            monitor.decide(counted.tally)
 
     @pytest.mark.parametrize(("first", "second"), [(0, 9), (10, 19), (-10, -1)])
     def test_counters_last_for_all_of_a_period(self, first, second):
         monitor = truthful(planned(period=10))
         monitor.observe(first, users(1, 2), items(0, 0))
-        monitor.begin(second)
+        monitor.count(second, users(), items())
         assert monitor.counters.exhausted == 2
 
     @pytest.mark.parametrize(("first", "second"), [(9, 10), (0, 19), (19, 20), (-1, 0)])
     def test_counters_start_anew_with_the_first_step_of_a_period(self, first, second):
         monitor = truthful(planned(period=10))
         monitor.observe(first, users(1, 2), items(0, 0))
-        monitor.begin(second)
+        monitor.count(second, users(), items())
         assert monitor.counters.charged == 0
 
 
@@ -192,7 +194,7 @@ class TestRefresh:
     def test_no_noise_is_drawn_for_an_item_that_rests(self):
         noise = ScriptedNoise([0] * 3)
         plan = planned(threshold=2)
-        monitor = HeavyHitterMonitor(plan, refresh=5, decider=Decider(plan, noise=noise))
+        monitor = with_noise(plan, noise, refresh=5)
         monitor.observe(0, users(1, 2, 3), items(0, 0, 1))
         monitor.observe(1, users(4, 5, 6), items(0, 0, 1))
         assert noise.calls == [2, 1]
@@ -213,7 +215,7 @@ class AgainstDictionaries(RuleBasedStateMachine):
     def start(self, contributions, refresh):
         plan = planned(contributions, self.THRESHOLD, self.PERIOD)
         self.noise = ScriptedNoise()
-        self.monitor = HeavyHitterMonitor(plan, refresh, Decider(plan, noise=self.noise))
+        self.monitor = with_noise(plan, self.noise, refresh)
         self.limit, self.refresh = contributions, refresh
         self.step = None
         self.charges = Counter()
@@ -252,12 +254,12 @@ class AgainstDictionaries(RuleBasedStateMachine):
     def go_back(self, back):
         if self.step is not None:
             with pytest.raises(MonitorError):
-                self.monitor.begin(self.step - back)
+                self.monitor.observe(self.step - back, users(0), items(0))
 
     @rule(user=st.integers(0, USERS - 1))
     def count_a_user_twice(self, user):
         with pytest.raises(MonitorError):
-            self.monitor.count(users(user, user), items(0, 1))
+            self.monitor.count(self.step or 0, users(user, user), items(0, 1))
 
     @invariant()
     def charges_are_those_of_the_dictionary(self):
@@ -291,25 +293,25 @@ class AsksOneByOne:
         self._plan = plan
         self._noise = Perturbation(plan.calibration)
 
-    def decide(self, tally, resting):
+    def ask(self, tally, resting):
         estimates = self._noise.draw(DOMAIN)
         estimates[tally.items] += tally.holders
         above = estimates >= self._plan.threshold
         above[list(resting)] = False
-        return Decision(np.flatnonzero(above), estimates[above])
+        return Decision(tally.step, np.flatnonzero(above), estimates[above])
 
 
-class SkipsUnheld(Decider):
+class SkipsUnheld(NoisyThreshold):
     def _with_unheld(self, decision, tally, resting):
         return decision
 
 
-class WakesEverything(Decider):
+class WakesEverything(NoisyThreshold):
     def _with_unheld(self, decision, tally, resting):
         return super()._with_unheld(decision, tally, ())
 
 
-class UnheldAboveOnly(Decider):
+class UnheldAboveOnly(NoisyThreshold):
     """Pr[Z > t] in place of Pr[Z >= t]."""
 
     def __init__(self, plan):
@@ -317,20 +319,19 @@ class UnheldAboveOnly(Decider):
         self._unheld_passes = plan.law.precise_at_least(plan.threshold + 1)
 
 
-class PrefersLowItems(Decider):
+class PrefersLowItems(NoisyThreshold):
     def _with_unheld(self, decision, tally, resting):
         full = super()._with_unheld(decision, tally, resting)
         number = len(full.items) - len(decision.items)
-        return Decision(
-            np.concatenate((decision.items, UNHELD[:number])).astype(np.int64), full.estimates
-        )
+        chosen = np.concatenate((decision.items, UNHELD[:number])).astype(np.int64)
+        return replace(full, items=chosen)
 
 
-class UnheldAtTheThreshold(Decider):
+class UnheldAtTheThreshold(NoisyThreshold):
     def _with_unheld(self, decision, tally, resting):
         full = super()._with_unheld(decision, tally, resting)
         held = np.isin(full.items, tally.items)
-        return Decision(full.items, np.where(held, full.estimates, self._plan.threshold))
+        return replace(full, estimates=np.where(held, full.estimates, self._plan.threshold))
 
 
 def wrong_in_a_declared_domain(decider, plan):
@@ -339,11 +340,11 @@ def wrong_in_a_declared_domain(decider, plan):
     Looks at each item, each pair of items, the number of unheld ones and their estimates.
     False alarms: below one in a billion for each of four checks.
     """
-    tally = Tally(items(LIGHT, HEAVY), items(1, 60))
+    counted = tally(items(LIGHT, HEAVY), items(1, 60))
     passed = np.zeros((DECISIONS, DOMAIN), dtype=int)
     excesses = []
     for row in passed:
-        decision = decider.decide(tally, frozenset({RESTING}))
+        decision = decider.ask(counted, frozenset({RESTING}))
         row[decision.items] = 1
         unheld = np.isin(decision.items, UNHELD)
         excesses.extend((decision.estimates[unheld] - plan.threshold).tolist())
@@ -371,7 +372,7 @@ def wrong_in_a_declared_domain(decider, plan):
     )
 
 
-@pytest.mark.parametrize("decider", [Decider, AsksOneByOne])
+@pytest.mark.parametrize("decider", [NoisyThreshold, AsksOneByOne])
 def test_items_that_nobody_holds_are_reported_as_if_each_had_been_asked_about(decider):
     plan = declared()
     assert not wrong_in_a_declared_domain(decider(plan), plan)
@@ -389,8 +390,8 @@ def test_a_wrong_law_of_the_items_that_nobody_holds_is_noticed(twin):
 
 def test_in_a_declared_domain_held_and_unheld_reports_come_in_rising_order():
     plan = declared(threshold=1)
-    decider = Decider(plan)
-    decisions = [decider.decide(Tally(items(3), items(60))).items.tolist() for _ in range(50)]
+    decider = NoisyThreshold(plan)
+    decisions = [decider.ask(tally(items(3), items(60))).items.tolist() for _ in range(50)]
     assert all(decision == sorted(set(decision)) for decision in decisions)
     # Seven items pass with a probability above 0.3 each: all 50 alone, below 1e-40.
     assert any(decision != [3] for decision in decisions)
@@ -398,15 +399,15 @@ def test_in_a_declared_domain_held_and_unheld_reports_come_in_rising_order():
 
 def test_in_a_declared_domain_where_all_items_are_held_there_is_no_other_report():
     plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
-    decider = Decider(plan, noise=NoNoise())
-    decision = decider.decide(Tally(items(0, 1), items(1, 1)))
+    decider = NoisyThreshold(plan, noise=NoNoise())
+    decision = decider.ask(tally(items(0, 1), items(1, 1)))
     assert reported(decision) == {0: 1, 1: 1}
 
 
 def test_in_a_declared_domain_a_held_item_that_rests_keeps_no_unheld_item_from_being_asked():
     plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
-    decider = Decider(plan, noise=NoNoise())
-    decisions = [decider.decide(Tally(items(0), items(60)), {0}) for _ in range(200)]
+    decider = NoisyThreshold(plan, noise=NoNoise())
+    decisions = [decider.ask(tally(items(0), items(60)), {0}) for _ in range(200)]
     # The other item passes with a probability above 0.3: never in 200 steps, below 1e-30.
     assert {item for decision in decisions for item in decision.items.tolist()} == {1}
     assert all(decision.estimates.dtype == np.int64 for decision in decisions)
@@ -414,23 +415,23 @@ def test_in_a_declared_domain_a_held_item_that_rests_keeps_no_unheld_item_from_b
 
 @pytest.mark.parametrize("item", [2, 3])
 def test_an_item_outside_the_declared_domain_is_refused(item):
-    monitor = truthful(planned(domain=Domain.DECLARED, threshold=1, items=2))
+    plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
+    monitor = truthful(plan)
     with pytest.raises(MonitorError, match=f"item {item} is not in the declared domain"):
-        monitor.count(users(1, 2, 3), items(0, item, 1))
-    assert monitor.count(users(1, 2), items(0, 1)).items.tolist() == [0, 1]
-    assert monitor.count(users(), items()).items.tolist() == []
+        monitor.observe(0, users(1, 2, 3), items(0, item, 1))
+    assert set(reported(monitor.observe(1, users(1, 2), items(0, 1)))) == {0, 1}
 
 
 def test_all_noise_of_a_decider_is_made_of_the_given_bytes():
     plan = declared()
-    decisions = [Decider(plan, random_bytes=SeededBytes(1)) for _ in range(2)]
+    decisions = [NoisyThreshold(plan, random_bytes=SeededBytes(1)) for _ in range(2)]
     told = [
-        [reported(decider.decide(Tally(items(3, 4), items(3, 3)))) for _ in range(50)]
+        [reported(decider.ask(tally(items(3, 4), items(3, 3)))) for _ in range(50)]
         for decider in decisions
     ]
     assert told[0] == told[1]
 
 
 def test_in_an_open_domain_only_held_items_are_ever_reported():
-    decider = Decider(planned(threshold=-1000))
-    assert decider.decide(Tally(items(3, 6), items(1, 1))).items.tolist() == [3, 6]
+    decider = NoisyThreshold(planned(threshold=-1000))
+    assert decider.ask(tally(items(3, 6), items(1, 1))).items.tolist() == [3, 6]

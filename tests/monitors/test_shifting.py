@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
-from streamer.monitors.heavy_hitters import Decider, Decision, HeavyHitterMonitor
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.seam import Decision
 from streamer.monitors.shifting import Hitter, ShiftingHeavyHitters
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
@@ -125,7 +127,9 @@ def test_the_vectorised_form_gives_the_same_from_the_same_noise(
     plan = planned(contributions, threshold)
     scripts = ScriptedNoise(noise), ScriptedNoise(noise)
     reference = ShiftingHeavyHitters(USERS, plan, refresh=refresh, noise=scripts[0])
-    vectorised = HeavyHitterMonitor(plan, refresh, Decider(plan, noise=scripts[1]))
+    vectorised = HeavyHitterMonitor(
+        plan, refresh, deciding=Deciding(lambda plan: NoisyThreshold(plan, noise=scripts[1]))
+    )
     everyone = np.arange(USERS, dtype=np.uint64)
     for step, held in enumerate(data):
         holding = np.array([item is not None for item in held])
@@ -138,13 +142,13 @@ def test_the_vectorised_form_gives_the_same_from_the_same_noise(
         assert sum(scripts[0].calls) == sum(scripts[1].calls)
 
 
-class ForgetsUnheldItems(Decider):
+class ForgetsUnheldItems(NoisyThreshold):
     """Reports only items that somebody holds, as in an open domain."""
 
-    def decide(self, tally, resting=()):
-        decision = super().decide(tally, resting)
+    def ask(self, tally, resting=()):
+        decision = super().ask(tally, resting)
         held = np.isin(decision.items, tally.items)
-        return Decision(decision.items[held], decision.estimates[held])
+        return Decision(decision.step, decision.items[held], decision.estimates[held])
 
 
 RUNS = 2000
@@ -163,10 +167,10 @@ def reference_reports():
     return reports
 
 
-def reports_of_the_vectorised_form(plan, decider):
+def reports_of_the_vectorised_form(plan, questions):
     reports = np.zeros((len(HELD), 3), dtype=int)
     for _ in range(RUNS):
-        monitor = HeavyHitterMonitor(plan, refresh=2, decider=decider)
+        monitor = HeavyHitterMonitor(plan, refresh=2, deciding=Deciding(lambda _: questions))
         for step, held in enumerate(HELD):
             holders = np.array([user for user, item in enumerate(held) if item], dtype=np.uint64)
             items = np.array(["abc".index(item) for item in held if item])
@@ -183,7 +187,7 @@ def other_law(first, second):
 @pytest.mark.slow
 def test_in_a_declared_domain_both_forms_report_with_the_same_probabilities(reference_reports):
     plan = planned(domain=Domain.DECLARED, threshold=3)
-    vectorised = reports_of_the_vectorised_form(plan, Decider(plan))
+    vectorised = reports_of_the_vectorised_form(plan, NoisyThreshold(plan))
     assert not other_law(reference_reports, vectorised)
 
 

@@ -2,10 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from streamer.operations.estimates import CurrentEstimates
+
+from streamer.monitors.seam import Hitter
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
-from streamer.stream.records import Decided, Hitter
 from tests.stream.making import terms
 
 

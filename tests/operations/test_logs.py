@@ -7,10 +7,11 @@ import logging
 import pytest
 
 from streamer.config import LogSettings
+from streamer.monitors.seam import Hitter
 from streamer.operations.logs import StepLog, configure
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 from streamer.stream.publication import Recorder
-from streamer.stream.records import Decided, Hitter
 from tests.stream.making import MINUTES, terms
 
 OTHERS = ["aiokafka", "aiokafka.conn", "asyncio", "uvicorn.error", "uvicorn.access"]

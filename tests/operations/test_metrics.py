@@ -6,12 +6,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.config import load
-from streamer.ledger.base import SnapshotRule
+from streamer.ledger.contract import SnapshotRule
+from streamer.monitors.seam import Hitter
 from streamer.operations.metrics import Metrics, Situation
 from streamer.service.line_job import LineJob, run_lines
+from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 from streamer.stream.periods import Period
-from streamer.stream.records import Decided, Hitter
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Phase
 from tests.operations.watched import Watched, families, new_metrics, shown

@@ -19,7 +19,7 @@ from sqlite3 import OperationalError
 
 from streamer.errors import StreamerError
 from streamer.ledger import sqlite
-from streamer.ledger.base import SnapshotRule
+from streamer.ledger.contract import SnapshotRule
 from streamer.lines import source as line_source
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import terms_of
@@ -49,11 +49,11 @@ class Run:
         )
         try:
             report = asyncio.run(
-                run_lines(job, settings(), decider=Repeatable(), checkpoint=self._checkpoint)
+                run_lines(job, settings(), asked_by=Repeatable(), checkpoint=self._checkpoint)
             )
         except StreamerError as error:
             return {"error": type(error).__name__, "message": str(error)}
-        return {"steps": report.steps, "decided": report.decided}
+        return {"steps": report.steps, "decided": report.already_closed}
 
     def _prepare(self) -> None:
         if "tear_write" in self._order:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from streamer.config import Settings, load
-from streamer.monitors.heavy_hitters import Decision, Tally
+from streamer.monitors.deciding import Questions
+from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.threshold import Plan
-from streamer.stream.engine import StepDecider
 
 THRESHOLD = 4
 KEY = "5e" * 32
@@ -36,18 +36,16 @@ class Repeatable:
     def __init__(self, seed: int = 1, threshold: int = THRESHOLD) -> None:
         self._seed, self._threshold = seed, threshold
 
-    def __call__(self, plan: Plan) -> StepDecider:
+    def __call__(self, plan: Plan) -> Questions[str]:
         del plan
         return self
 
-    def decide(
-        self, step: int, numbers: Mapping[str, int], tally: Tally, resting: Collection[int]
-    ) -> Decision:
-        names = list(numbers)
-        noise = [self._noise(step, names[number]) for number in tally.items.tolist()]
+    def ask(self, tally: Tally[str], resting: Collection[int]) -> Decision:
+        step = tally.step
+        noise = [self._noise(step, name) for name in tally.numbers.names(tally.items)]
         estimates = tally.holders + np.array(noise, dtype=np.int64)
         above = (estimates >= self._threshold) & ~np.isin(tally.items, list(resting))
-        return Decision(tally.items[above], estimates[above])
+        return Decision(step, tally.items[above], estimates[above])
 
     def _noise(self, step: int, item: str) -> int:
         return zlib.crc32(f"{self._seed} {step} {item}".encode()) % 5 - 2

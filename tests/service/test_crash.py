@@ -19,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 
-from streamer.ledger.base import Life
+from streamer.ledger.contract import Life
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.file_ledger import FileLedger
 from streamer.stream.pseudonyms import Pseudonyms
 from tests.service.repeatable import KEY, SETTINGS, events, write_events
 
@@ -99,7 +99,7 @@ class Place:
 
 async def _restored(directory: Path):
     fingerprint = Pseudonyms(bytes.fromhex(KEY)).fingerprint
-    journal = SqliteJournal(directory / DATABASE, Life(1000, 0), fingerprint)
+    journal = FileLedger(directory / DATABASE, Life(1000, 0), fingerprint)
     try:
         return await journal.restore()
     finally:

@@ -13,7 +13,7 @@ from streamer.errors import SettingError
 from streamer.fleet import endless
 from streamer.fleet.endless import FLOOR, OUTBREAKS, sent_by
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.sqlite import peek
+from streamer.ledger.file_ledger import peek
 from streamer.service.demo import PRIVACY, STREAM, Demo
 from streamer.service.startup import terms_of, timing_of
 from tests.fleet.recount import recount

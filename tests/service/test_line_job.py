@@ -50,7 +50,7 @@ class Place:
     def run(self, source, sections=None, **job):
         places = {"sink": self.hitters, "steps": self.steps, "journal": self.journal}
         made = LineJob(str(source), **{**places, **job})
-        return asyncio.run(run_lines(made, settings(**sections or {}), decider=Repeatable()))
+        return asyncio.run(run_lines(made, settings(**sections or {}), asked_by=Repeatable()))
 
     def write(self, made, name="events.jsonl"):
         return write_events(self.directory / name, made)
@@ -165,7 +165,7 @@ class TestGoingOn:
         split = next(place for place, each in enumerate(made) if each["time"] >= 30_000)
         two.run(two.write(made[:split], "first.jsonl"))
         report = two.run(two.write(made[split:], "second.jsonl"))
-        assert report.decided == 0
+        assert report.already_closed == 0
         assert two.hitters.read_bytes() == one.hitters.read_bytes()
         assert lines_in(two.steps) == lines_in(one.steps)
 
@@ -176,7 +176,7 @@ class TestGoingOn:
         before = place.hitters.read_bytes(), place.steps.read_bytes()
         summary = place.run(source, ordered=ordered)
         assert (summary.steps, summary.accepted) == (0, 0)
-        assert summary.decided == summary.records == 16 * len(STEPS)
+        assert summary.already_closed == summary.records == 16 * len(STEPS)
         assert (place.hitters.read_bytes(), place.steps.read_bytes()) == before
 
     def test_changed_terms_begin_with_the_next_period_and_one_warning_says_so(self, place, caplog):

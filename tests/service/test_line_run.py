@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from streamer.ledger.base import Life
-from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.contract import Life
+from streamer.ledger.file_ledger import FileLedger
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of
@@ -48,9 +48,9 @@ class Bench:
 
     def __init__(self, timing=TIMING, sink=None):
         intake = intake_of(SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)))
-        self.engine = Engine(intake, TERMS, decider=Repeatable(threshold=3))
+        self.engine = Engine(intake, TERMS, asked_by=Repeatable(threshold=3))
         self.sink = sink or Kept()
-        self.journal = SqliteJournal(None, Life(timing.length_ms, 0), "key")
+        self.journal = FileLedger(None, Life(timing.length_ms, 0), "key")
         self.summary = Summary()
         pipeline = Pipeline(self.engine, self.journal, self.sink, timing, self.summary)
         self.run = LineRun(pipeline, timing, 1000)
@@ -116,7 +116,7 @@ def test_events_from_before_the_start_are_of_a_step_that_is_over():
     script = Script(100_000, (100_200, many("before", 99_900)), (101_000, []))
     bench = Bench()
     summary = bench.read_live(script, script.clock)
-    assert (summary.accepted, summary.decided) == (0, 20)
+    assert (summary.accepted, summary.already_closed) == (0, 20)
     assert bench.sink.results == []
 
 

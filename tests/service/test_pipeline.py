@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from streamer.errors import MonitorError
-from streamer.ledger.base import Restored
+from streamer.ledger.contract import Entry, Restored
+from streamer.monitors.seam import Hitter
 from streamer.service.pipeline import Pipeline
+from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine, EngineState
 from streamer.stream.periods import Period
-from streamer.stream.publication import LONG_RUN, Published
-from streamer.stream.records import Decided, Entry, Hitter
+from streamer.stream.publication import LONG_RUN
 from streamer.stream.watching import Phase, Watcher
 from tests.stream.making import TIMING, RepeatingDecider, batch, new_intake, record, terms
 

@@ -5,7 +5,7 @@ import pytest
 
 from streamer.config import PrivacySettings, StreamSettings, load
 from streamer.errors import SettingError, UnusableJournalError
-from streamer.ledger.base import Life, Restored
+from streamer.ledger.contract import Entry, Life, Restored
 from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.service.startup import (
     check_key,
@@ -17,11 +17,10 @@ from streamer.service.startup import (
     terms_of,
     timing_of,
 )
+from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
 from streamer.stream.timing import StepTiming
 from tests.stream.making import terms
 

@@ -47,7 +47,7 @@ def test_records_are_counted_by_what_became_of_them():
     summary = run.summary
     assert (summary.records, summary.accepted, summary.late) == (7, 2, 1)
     assert summary.rejected == {"empty": 1, "not_json": 2, "time_ahead": 1}
-    assert summary.decided == 0
+    assert summary.already_closed == 0
 
 
 def test_events_beside_another_of_their_user_are_told_apart_when_their_step_closes():
@@ -88,5 +88,5 @@ def test_after_a_restart_users_of_before_count_and_events_of_before_do_not():
     run.hold(1, 4)
     run.close(1)
     summary = run.summary
-    assert (summary.records, summary.decided, summary.accepted) == (7, 3, 4)
+    assert (summary.records, summary.already_closed, summary.accepted) == (7, 3, 4)
     assert (summary.steps, summary.charged) == (1, 4)

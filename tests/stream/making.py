@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from streamer.monitors.heavy_hitters import Decision
+from streamer.monitors.seam import Decision
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder
@@ -83,7 +83,7 @@ def seeded_noise(seed, step, item):
 
 
 class RepeatingDecider:
-    """Decides with noise that is the same whenever a step is decided again.
+    """Asks with noise that is the same whenever a step is decided again.
 
     With `seed` None it tells the truth. It notes the counts that it was asked about.
     """
@@ -94,12 +94,12 @@ class RepeatingDecider:
         self.counts = {}
 
     def __call__(self, plan):
-        """Stands in for a decider's class: one decider for all periods."""
+        """Stands in for the class of questions: the same for all periods."""
         del plan
         return self
 
-    def decide(self, step, numbers, tally, resting):
-        names = {number: name for name, number in numbers.items()}
+    def ask(self, tally, resting):
+        step, names = tally.step, dict(enumerate(tally.numbers))
         counts = dict(zip(tally.items.tolist(), tally.holders.tolist(), strict=True))
         self.counts[step] = {names[number]: count for number, count in counts.items()}
         estimates = {
@@ -111,6 +111,7 @@ class RepeatingDecider:
             number: estimate for number, estimate in estimates.items() if estimate >= self.threshold
         }
         return Decision(
+            step,
             np.array(list(reported), dtype=np.int64),
             np.array(list(reported.values()), dtype=np.int64),
         )

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
+from streamer.monitors.seam import Hitter
 from streamer.stream.engine import Engine, EngineState, Turnout
 from streamer.stream.intake import Batch
-from streamer.stream.records import Hitter
 from tests.stream.making import (
     LATENESS,
     LENGTH,

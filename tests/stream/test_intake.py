@@ -26,7 +26,7 @@ class TestOutcomes:
     def test_events_of_open_steps_are_accepted_and_buffered(self):
         intake = new_intake()
         received = intake.receive(batch([at_step(4), at_step(2), at_step(4, "v")]), 1, None)
-        assert (received.accepted, received.decided, received.late) == (3, 0, 0)
+        assert (received.accepted, received.already_closed, received.late) == (3, 0, 0)
         assert (intake.open_steps, intake.buffered) == ([2, 4], 3)
 
     def test_before_the_first_step_is_closed_every_step_is_open(self):
@@ -35,7 +35,7 @@ class TestOutcomes:
     def test_events_of_closed_steps_are_decided_before_and_not_buffered(self):
         intake = new_intake()
         received = intake.receive(batch([at_step(3), at_step(4), at_step(5)]), 4, None)
-        assert (received.accepted, received.decided) == (1, 2)
+        assert (received.accepted, received.already_closed) == (1, 2)
         assert intake.open_steps == [5]
 
     def test_late_events_are_counted_and_not_buffered(self):
@@ -47,7 +47,7 @@ class TestOutcomes:
 
     def test_a_late_event_of_a_closed_step_is_late(self):
         received = new_intake().receive(batch([at_step(0)], [LENGTH + LATENESS]), 0, None)
-        assert (received.late, received.decided) == (1, 0)
+        assert (received.late, received.already_closed) == (1, 0)
 
     def test_rejections_of_all_kinds_come_in_the_order_of_the_records(self):
         records = [record("u", "x", time=AHEAD + 1), b"?", at_step(0), record("u", "x"), b""]
@@ -84,10 +84,10 @@ class TestOutcomes:
         arrivals = arrivals and arrivals[: len(records)]
         received = intake.receive(batch(records, arrivals), closed, now)
         rejected = len(received.rejections)
-        total = received.accepted + received.late + received.decided + rejected
+        total = received.accepted + received.late + received.already_closed + rejected
         assert total == len(records)
         assert intake.buffered == received.accepted
-        assert len(received.places) == received.accepted + received.decided
+        assert len(received.places) == received.accepted + received.already_closed
 
 
 class TestTake:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamer.monitors.seam import Hitter
+from streamer.stream.decided import Decided
 from streamer.stream.events import EventDecoder
 from streamer.stream.periods import Period
-from streamer.stream.publication import LONG_RUN, Publication, Published, Recorder
-from streamer.stream.records import Decided, Hitter
+from streamer.stream.publication import LONG_RUN, Publication, Recorder
 from streamer.stream.timing import LATEST_MOMENT
 from tests.stream.making import (
     MINUTES,

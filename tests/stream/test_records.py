@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamer.ledger.contract import Entry
+from streamer.monitors.seam import Hitter
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
-from streamer.stream.records import Decided, Entry, Hitter, result_records
 from tests.stream.making import MINUTES, terms, written
 
 TERMS = terms(epsilon=1.0, delta=1e-6, contributions=3, period_steps=20, beta=0.05)

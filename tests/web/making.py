@@ -6,9 +6,10 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from streamer.monitors.seam import Hitter
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
 from streamer.stream.publication import Recorder
-from streamer.stream.records import Decided, Hitter
 from streamer.stream.timing import StepTiming
 from streamer.web.board import Board
 from streamer.web.public import public_app

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamer.stream.records import Decided
+from streamer.stream.decided import Decided
 from streamer.web.board import Board
 from tests.stream.making import terms
 from tests.web.making import SECONDS, Standing, new_stream

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from streamer.stream.current import CurrentHitters
 from streamer.web.answers import Trend
-from streamer.web.current import CurrentHitters
 from tests.web.making import new_stream
 
 

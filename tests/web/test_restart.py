@@ -2,8 +2,8 @@
 
 import json
 
-from streamer.ledger.base import Life
-from streamer.ledger.sqlite import SqliteJournal
+from streamer.ledger.contract import Life
+from streamer.ledger.file_ledger import FileLedger
 from streamer.service.pipeline import Pipeline
 from streamer.stream.engine import Engine
 from streamer.web.board import Board
@@ -20,7 +20,7 @@ class Sink(Kept):
 
 async def begin(path, board):
     """A run with this journal, from its start on or from where it was left."""
-    journal = SqliteJournal(path, LIFE, "key")
+    journal = FileLedger(path, LIFE, "key")
     restored = await journal.restore()
     engine = Engine(
         new_intake(),

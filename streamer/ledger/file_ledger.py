@@ -1,7 +1,7 @@
-"""The embedded journal: one SQLite file in a directory, kept by one process.
+"""The ledger that is kept in files: decisions in SQLite, results in files of lines.
 
-The rollback journal mode keeps everything that is committed in the one file. A lost or
-cut file beside it (as a write-ahead log would be) could roll the journal back without a
+SQLite's rollback journal mode keeps everything that is committed in the one file. A lost or
+cut file beside it (as a write-ahead log would be) could roll the ledger back without a
 trace, and budgets with it.
 """
 
@@ -11,7 +11,7 @@ import asyncio
 import os
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,14 +20,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.errors import JournalWriteError, StreamerError, UnusableJournalError
-from streamer.ledger.base import Life, Restored, SnapshotRule
+from streamer.errors import JournalWriteError, MonitorError, StreamerError, UnusableJournalError
+from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
 from streamer.ledger.directory import sync_directory
-from streamer.ledger.sqlite_restore import HISTORY, read_past
-from streamer.ledger.sqlite_tables import APPLICATION, FORMAT, SCHEMA, Tables
-from streamer.monitors.counters import Users
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry
+from streamer.ledger.file_restore import Past, read_past
+from streamer.ledger.file_tables import APPLICATION, FORMAT, SCHEMA, Tables
+from streamer.ledger.output_files import OutputFiles
+from streamer.ledger.past import HISTORY
+from streamer.monitors.seam import Users
+from streamer.stream.publication import Publication
 
 _PRUNE_EVERY = 256
 _HEADER = struct.Struct(">16s 44x i 4x i")
@@ -35,18 +36,35 @@ _HEADER = struct.Struct(">16s 44x i 4x i")
 Result = TypeVar("Result")
 
 
-class SqliteJournal:
-    """Implements `Journal`. Every public method is one transaction, durable when it returns.
-
-    SQLite works in a thread, so that the event loop goes on.
+class FileLedger:
+    """Implements `Ledger`. What a public method writes to SQLite is one transaction, durable
+    when it returns. SQLite works in a thread, so that the event loop goes on.
     """
 
-    def __init__(self, path: Path | None, life: Life, key: str) -> None:
-        """`path` None: a journal in memory, for a run that keeps nothing."""
+    def __init__(
+        self,
+        path: Path | None,
+        life: Life,
+        key: str,
+        outputs: OutputFiles | None = None,
+        start_anew: bool = False,
+        checkpoint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`path` None: in memory, for a run that keeps nothing. `key`: the fingerprint of the
+        pseudonyms' key. `outputs` None: nothing is written out, because what is published
+        is shown by this process alone. `start_anew`: begin although the outputs hold
+        results. `checkpoint`: called with each point of the protocol as it is passed."""
         self._where = "the journal in memory" if path is None else f"the journal {path.parent}"
         self._key = key
+        self._outputs = outputs
+        self._start_anew = start_anew
+        self._checkpoint = checkpoint
         self._rule = SnapshotRule()
         self._appended = 0
+        self._is_new: bool | None = None
+        """None: it is not known yet, because nothing was restored."""
+        self._torn: Mapping[str, int] = {}
+        """Outputs that a crash may have left half written, and how long each is to be."""
         if path is not None and not path.exists():
             _create(path, life)
         if path is not None:
@@ -69,82 +87,106 @@ class SqliteJournal:
         return self._rule.due
 
     async def restore(self) -> Restored | None:
-        return await asyncio.to_thread(self._refusing, self._restore)
+        past = await asyncio.to_thread(self._refusing, lambda: read_past(self._tables))
+        self._is_new = past is None
+        if past is None:
+            if self._outputs and not self._start_anew:
+                self._outputs.check_empty()
+            return None
+        self._rule.taken(past.snapshot_users)
+        self._rule.charged(past.charges_since)
+        self._check_outputs(past)
+        return past.restored
+
+    async def claim(self) -> None:
+        if self._outputs:
+            self._outputs.open(self._torn)
+        if not self._is_new:
+            await asyncio.to_thread(self._writing, "nothing was changed", self._prune)
 
     async def append(self, entry: Entry) -> None:
-        said = "nothing of this step was published"
-        await asyncio.to_thread(self._writing, said, self._append, entry)
+        outcome = "nothing of this step was published"
+        await asyncio.to_thread(self._writing, outcome, self._append, entry)
+        self._is_new = False
 
-    async def note_published(self, published: Published) -> None:
-        said = f"step {published.step} is published"
-        await asyncio.to_thread(self._writing, said, self._tables.put_published, published)
+    async def publish(self, publication: Publication) -> None:
+        """Write, sync, note."""
+        if self._outputs:
+            self._outputs.write(publication)
+        self._checkpoint("published")
+        outcome = f"step {publication.through} is published"
+        sizes = self._sizes()
+        await asyncio.to_thread(
+            self._writing, outcome, self._tables.put_published, publication.through, sizes
+        )
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        said = "all that was decided is published"
-        await asyncio.to_thread(self._writing, said, self._snapshot, users, charges)
-        await asyncio.to_thread(self._give_back_pages, said)
-
-    async def history(self, steps: int) -> Sequence[Decided]:
-        return await asyncio.to_thread(self._refusing, self._history, steps)
+        outcome = "all that was decided is published"
+        await asyncio.to_thread(self._writing, outcome, self._snapshot, users, charges)
+        await asyncio.to_thread(self._give_back_pages, outcome)
 
     async def close(self) -> None:
+        if self._outputs:
+            self._outputs.close()
         await asyncio.to_thread(self._database.close)
 
+    def _check_outputs(self, past: Past) -> None:
+        """Refuse outputs that hold more than is decided; remember those that a crash may have
+        left half written."""
+        restored = past.restored
+        due = restored.published < restored.last.decided.step
+        self._torn = past.outputs if due else {}
+        if self._outputs and not due:
+            self._outputs.check_not_longer(past.outputs)
+
     def _append(self, entry: Entry) -> None:
-        period = entry.decided.period
-        known = self._tables.period(period.number)
+        if self._is_new is None:
+            raise MonitorError("a ledger must be restored before anything is appended")
+        decided = entry.decided
+        if self._is_new:
+            self._tables.put_published(decided.first - 1, self._sizes())
+        known = self._tables.period(decided.period.number)
         if known is None:
             # A new period: it is pinned as it was planned, and all budgets start again.
             self._tables.forget_budgets()
             self._rule.forget()
         if known is None or known[1] != self._key:
             # Another key is let in only while nobody is charged.
-            self._tables.put_period(period, self._key)
+            self._tables.put_period(decided.period, self._key)
         self._tables.put_step(entry)
-        self._rule.charged(len(entry.decided.charged))
+        self._rule.charged(len(decided.charged))
         self._appended += 1
         if self._appended % _PRUNE_EVERY == 0:
             self._prune()
 
+    def _sizes(self) -> Mapping[str, int]:
+        return self._outputs.sizes() if self._outputs else {}
+
     def _snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        [(last, _)] = self._tables.entries(after=-1, most=1)
-        self._tables.put_snapshot(last.decided.step, users, charges)
+        self._tables.put_snapshot(self._tables.last_step(), users, charges)
         self._rule.taken(len(users))
 
     def _prune(self) -> None:
         """Keep the last decisions, and those that a restart still needs."""
         self._tables.forget_steps_before(self._tables.first_needed(HISTORY))
 
-    def _restore(self) -> Restored | None:
-        past = read_past(self._tables)
-        if past is None:
-            return None
-        self._rule.taken(past.snapshot_users)
-        self._rule.charged(past.charges_since)
-        with self._transaction():
-            self._prune()
-        return past.restored
-
-    def _history(self, steps: int) -> list[Decided]:
-        return [entry.decided for entry, _ in reversed(self._tables.entries(-1, steps))]
-
-    def _writing(self, said: str, work: Callable[..., None], *arguments: Any) -> None:
+    def _writing(self, outcome: str, work: Callable[..., None], *arguments: Any) -> None:
         """One transaction, or JournalWriteError and nothing."""
-        with self._write_errors(said), self._transaction():
+        with self._write_errors(outcome), self._transaction():
             work(*arguments)
 
-    def _give_back_pages(self, said: str) -> None:
+    def _give_back_pages(self, outcome: str) -> None:
         # As a script: it is a step of the statement for each page, and execute() does one.
-        with self._write_errors(said):
+        with self._write_errors(outcome):
             self._database.executescript("PRAGMA incremental_vacuum")
 
     @contextmanager
-    def _write_errors(self, said: str) -> Iterator[None]:
+    def _write_errors(self, outcome: str) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
             raise JournalWriteError(
-                f"{self._where} could not be written ({error}): {said}; mend that and start "
+                f"{self._where} could not be written ({error}): {outcome}; fix that and start "
                 "again, it goes on where it was"
             ) from None
 
@@ -154,9 +196,9 @@ class SqliteJournal:
         yield
         self._database.execute("COMMIT")
 
-    def _refusing(self, work: Callable[..., Result], *arguments: Any) -> Result:
+    def _refusing(self, work: Callable[[], Result]) -> Result:
         with refusal(self._where):
-            return work(*arguments)
+            return work()
 
 
 def check_header(path: Path) -> None:

@@ -1,24 +1,25 @@
-"""The tables of the embedded journal: how decisions and budgets become rows and back.
+"""The tables of a file ledger: how decisions and budgets become rows and back.
 
 Every row carries a checksum over all of its columns, and rows that belong together say
-how many there are: a journal that lost something is noticed, not believed.
+how many there are: a ledger that lost something is noticed, not believed.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.counters import Counters, Users
+from streamer.ledger.contract import Entry
+from streamer.monitors.counters import Counters
+from streamer.monitors.seam import Hitter, Users
+from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
-from streamer.stream.publication import Published
-from streamer.stream.records import Decided, Entry, Hitter
 
 FORMAT = 1
 APPLICATION = 0x5354524D  # "STRM": tells our database from a foreign one
@@ -80,29 +81,28 @@ class Tables:
         if len(decided.charged):
             self._insert("charges", decided.step, decided.charged.astype("<u8").tobytes())
 
-    def entries(self, after: int, most: int) -> list[tuple[Entry, int]]:
-        """The last decisions behind a step, the newest first, each with how many it charged."""
+    def entries(self) -> list[tuple[Entry, int]]:
+        """All decisions that are kept, in rising order, each with how many users it charged."""
         found = []
         known: dict[int, Period] = {}
         for step, first, number, hitters, offsets, charged in self._rows(
             "steps",
             "step, first, period, hitters, offsets, charged",
-            "WHERE step > ? ORDER BY step DESC LIMIT ?",
-            (after, most),
+            "ORDER BY step",
         ):
             if number not in known:
                 known[number] = self._known_period(number)
-            told = msgspec.json.decode(hitters, type=tuple[Hitter, ...])
+            reported = msgspec.json.decode(hitters, type=tuple[Hitter[str], ...])
             entry = Entry(
-                Decided(int(step), int(first), known[number], told),
+                Decided(int(step), int(first), known[number], reported),
                 msgspec.json.decode(offsets, type=dict[str, int]),
             )
             found.append((entry, int(charged)))
         return found
 
     def first_needed(self, history: int) -> int:
-        """The first of the last so many steps, of those whose charges no snapshot has, and of
-        those whose items may still rest."""
+        """The first of the last `history` steps, of those whose charges no snapshot has, and
+        of those whose items may still rest."""
         periods = [
             msgspec.json.decode(period, type=Period)
             for _, period, _ in self._rows("periods", "number, period, key")
@@ -115,18 +115,26 @@ class Tables:
         charged = self._step("SELECT min(step) FROM charges")
         return min(kept, newest - reach, kept if charged is None else charged)
 
+    def last_step(self) -> int:
+        """The last decided step."""
+        step = self._step("SELECT max(step) FROM steps")
+        if step is None:
+            raise ValueError("nothing was decided yet")
+        return step
+
     def forget_steps_before(self, step: int) -> None:
         """And the periods that only they belonged to."""
         self._execute("DELETE FROM steps WHERE step < ?", (step,))
         self._execute("DELETE FROM periods WHERE number < (SELECT min(period) FROM steps)")
 
-    def put_published(self, published: Published) -> None:
+    def put_published(self, step: int, outputs: Mapping[str, int]) -> None:
+        """All steps up to this one are published; how long the output files are after that."""
         self._execute("DELETE FROM published")
-        self._insert("published", published.step, _json(dict(published.outputs)))
+        self._insert("published", step, _json(dict(outputs)))
 
-    def published(self) -> Published:
+    def published(self) -> tuple[int, dict[str, int]]:
         step, outputs = self._one("published", "step, outputs")
-        return Published(int(step), msgspec.json.decode(outputs, type=dict[str, int]))
+        return int(step), msgspec.json.decode(outputs, type=dict[str, int])
 
     def forget_budgets(self) -> None:
         for table in ("charges", "snapshot", "counters"):

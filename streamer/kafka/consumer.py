@@ -1,0 +1,174 @@
+"""A consumer that hands out parsed records, whole batches at a time.
+
+aiokafka takes records one at a time out of the batches in which they were written, and
+builds an object with eleven fields for each, which takes longer than everything else it
+does with them (benchmarks/batches.py measures it). Reading events needs three of the
+fields, and the parsed record already has them. Which batches are skipped, and where reading
+continues, is still decided by aiokafka's code.
+
+This module and producer.py are the only ones that touch private parts of aiokafka, and only
+those of their own clients: other clients in the process work as shipped. When a new version
+of aiokafka changes these parts, tests/kafka/test_aiokafka.py says what to do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from weakref import proxy
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.fetcher import FetchError, FetchResult, PartitionRecords
+from aiokafka.errors import CorruptRecordException
+
+
+class BatchConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """Returns parsed records in place of ConsumerRecords: offset, timestamp, key, value, headers.
+
+    Keys and values are bytes as they were written: deserializers are not applied.
+    """
+
+    async def start(self) -> None:
+        await super().start()
+        self._fetcher._records = _Fetched(self._fetcher._records)
+
+
+def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
+    """The connections of any consumer; a producer's are public."""
+    return consumer._client
+
+
+class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
+    """What a fetcher has received and not handed out yet; results hand out batches."""
+
+    def __setitem__(self, partition: TopicPartition, fetched: FetchResult | FetchError) -> None:
+        if isinstance(fetched, FetchResult):
+            fetched._partition_records = BatchRecords(fetched._partition_records)
+            # The fetcher takes an instance of a subclass for an error, so this one gets a method of
+            # its own; by a proxy, because a cycle would keep it until garbage is collected.
+            fetched.getall = partial(_getall, proxy(fetched))
+        super().__setitem__(partition, fetched)
+
+
+def _getall(fetched: FetchResult, max_records: int | None = None) -> list[Any]:
+    """FetchResult.getall, with BatchRecords."""
+    if not fetched.check_assignment(fetched._topic_partition):
+        return []
+    records: list[Any]
+    records, more = fetched._partition_records.take(max_records or sys.maxsize)
+    fetched._update_position()
+    if not more:
+        fetched._partition_records = None
+    return records
+
+
+class BatchRecords(PartitionRecords):  # type: ignore[misc]
+    """The records of a partition in a broker's answer, taken a batch at a time.
+
+    aiokafka goes through the batches and decides what is skipped. It sees each batch as one
+    record, whose offset is that of the last record in it.
+    """
+
+    def __init__(self, shipped: PartitionRecords) -> None:
+        super().__init__(
+            shipped._tp,
+            _WholeBatches(shipped._records),
+            shipped._aborted_transactions,
+            shipped.next_fetch_offset,
+            None,
+            None,
+            shipped._check_crcs,
+            shipped._isolation_level,
+        )
+        shipped._records_iterator.close()  # in a cycle, it would keep the broker's answer
+        self._batch: list[Any] = []
+        self._place = 0
+        """The batch that is being handed out, and how far."""
+
+    def take(self, most: int) -> tuple[list[Any], bool]:
+        """Up to `most` records, and whether there may be more.
+
+        Each record is touched once, however small or large the batches are.
+        """
+        taken: list[Any] = []
+        while len(taken) < most:
+            if self._place == len(self._batch):
+                try:
+                    self._batch, self._place = next(self._records_iterator), 0
+                except StopIteration:
+                    return taken, False
+                except CorruptRecordException:
+                    if not taken:
+                        raise
+                    return taken, False  # these are good; the damage is found again behind them
+            end = min(self._place + most - len(taken), len(self._batch))
+            taken += self._batch[self._place : end]
+            self._place = end
+            left = end < len(self._batch)
+            self.next_fetch_offset = self._batch[end].offset if left else taken[-1].offset + 1
+        return taken, True
+
+    def __next__(self) -> Any:
+        """One record, for `getone`."""
+        taken, _ = self.take(1)
+        if not taken:
+            raise StopIteration
+        return taken[0]
+
+    def _consumer_record(self, tp: TopicPartition, record: Any) -> list[Any]:
+        """Called for what stands for a batch; returns the records of it that are wanted."""
+        if not isinstance(record, _Whole):
+            return [record]
+        records, start = record.records, self.next_fetch_offset
+        if records[0].offset >= start:
+            return records
+        return [one for one in records if one.offset >= start]  # reading began within the batch
+
+
+class _WholeBatches:
+    """The batches in a broker's answer."""
+
+    def __init__(self, batches: Any) -> None:
+        self._batches = batches
+
+    def has_next(self) -> bool:
+        return bool(self._batches.has_next())
+
+    def next_batch(self) -> Any:
+        batch = self._batches.next_batch()
+        single = batch.next_offset - batch.base_offset == 1  # as producers send that do not wait
+        return batch if single else _WholeBatch(batch)
+
+
+class _WholeBatch:
+    """A batch that yields its records at once; with what aiokafka asks of every batch."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self.validate_crc = batch.validate_crc
+        self.producer_id = batch.producer_id
+        self.base_offset = batch.base_offset
+        self.next_offset = batch.next_offset
+        self.is_control_batch = batch.is_control_batch
+        self.is_transactional = batch.is_transactional
+
+    def __next__(self) -> Any:
+        """The one record of a batch that only ends a transaction."""
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[_Whole]:
+        records = list(self._batch)
+        if records:
+            yield _Whole(records)
+
+
+class _Whole:
+    """All records of a batch, in the place where aiokafka expects one."""
+
+    def __init__(self, records: list[Any]) -> None:
+        self.records = records
+        self.offset = records[-1].offset

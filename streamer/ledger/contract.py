@@ -1,0 +1,116 @@
+"""The contract of a ledger: where decisions become durable, and from where they are published.
+
+The protocol of a step: the engine decides; `append` makes the decision durable; `publish`
+publishes it and remembers that. A crash before `append` returns: the step was never
+decided. A crash after it: `restore` returns the decision, and it is published again as it
+was. No step is decided twice, no published value changes, no charge is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.monitors.seam import Users
+from streamer.stream.decided import Decided
+from streamer.stream.engine import EngineState
+from streamer.stream.publication import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What is fixed for a ledger's life: how time is cut into steps."""
+
+    length_ms: int
+    epoch_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a ledger keeps of a closed step: the decision, and where to read on."""
+
+    decided: Decided
+    offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The past, as a ledger knows it."""
+
+    state: EngineState
+    last: Entry
+    """The last decision, with where to read on. If it is later than `published`, it may or
+    may not have been published: it is published again, as it was decided."""
+    published: int
+    """The last step that is known to be published."""
+    key: str
+    """The fingerprint of the key that the pseudonyms of this period were made with."""
+    history: Sequence[Decided] = ()
+    """The last decisions, the oldest first, without whom they charged."""
+
+
+class Ledger(Protocol):
+    """Kept by one process at a time. `restore`, then `claim`, then everything else."""
+
+    async def restore(self) -> Restored | None:
+        """The past; None for a new ledger. Changes nothing. UnusableJournalError: the ledger
+        cannot be used, or results were published that it does not know."""
+        ...
+
+    async def claim(self) -> None:
+        """This process goes on from here: what a crash left half written is removed, and
+        an older process that still runs can tell that it was replaced."""
+        ...
+
+    async def append(self, entry: Entry) -> None:
+        """Make a decision durable, all or nothing. JournalWriteError: the process must end."""
+        ...
+
+    async def publish(self, publication: Publication) -> None:
+        """Publish records, durably, and remember that nothing up to there is due again."""
+        ...
+
+    @property
+    def snapshot_due(self) -> bool:
+        """Whether the charges since the last snapshot outweigh a new one."""
+        ...
+
+    async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+        """Keep all counters as they are now, and forget the charges that led to them."""
+        ...
+
+
+class SnapshotRule:
+    """A snapshot is due when the charges since the last one take half as much room as it.
+
+    So a ledger is never larger than about one and a half times its counters.
+    """
+
+    CHARGE_BYTES, COUNTER_BYTES = 8, 10
+    LEAST_BYTES = 1 << 20
+
+    def __init__(self) -> None:
+        self._charges = 0
+        self._users = 0
+
+    @property
+    def due(self) -> bool:
+        counters = self.COUNTER_BYTES * self._users
+        return self.CHARGE_BYTES * self._charges > counters / 2 + self.LEAST_BYTES
+
+    def charged(self, charges: int) -> None:
+        """This many charges were appended."""
+        self._charges += charges
+
+    def taken(self, users: int) -> None:
+        """A snapshot of this many users was taken."""
+        self._charges, self._users = 0, users
+
+    def forget(self) -> None:
+        """A new period: nobody is charged."""
+        self.taken(0)

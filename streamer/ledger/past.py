@@ -1,0 +1,62 @@
+"""What every ledger does with its entries when it is restored, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamer.ledger.contract import Entry, Restored
+from streamer.monitors.seam import Users
+from streamer.stream.decided import Decided
+from streamer.stream.engine import EngineState
+
+HISTORY = 20_000
+"""How many decisions are kept to be looked at."""
+
+
+def past_of(
+    entries: Sequence[Entry],
+    published: int,
+    key: str,
+    users: Users,
+    charges: NDArray[np.uint16],
+) -> Restored:
+    """The past, from all entries that are kept, in rising order, and the counters after them."""
+    last = entries[-1]
+    step, period = last.decided.step, last.decided.period
+    state = EngineState(step, period, users, charges, _resting(entries))
+    history = [entry.decided for entry in entries[-HISTORY:]]
+    return Restored(state, last, published, key, history)
+
+
+def check_continuity(entries: Sequence[Entry], published: int) -> None:
+    """Each decision begins where the one before it ended, up to the last that is published.
+
+    A store cannot be asked whether it lost something, so this shows it. ValueError names
+    the first step that is missing.
+    """
+    for before, entry in pairwise(entries):
+        if entry.decided.first != before.decided.step + 1:
+            raise ValueError(f"step {entry.decided.first - 1} is missing")
+    if published > entries[-1].decided.step:
+        raise ValueError(f"step {published} is missing")
+
+
+def asked_again(decided: Decided) -> int:
+    """The step in which the items of a decision are asked about again: until then they rest,
+    and the decision must be kept."""
+    return decided.step + decided.period.terms.refresh_steps
+
+
+def _resting(entries: Sequence[Entry]) -> dict[str, int]:
+    """Items that rest, and the step in which each is asked about again."""
+    next_step = entries[-1].decided.step + 1
+    return {
+        hitter.item: asked_again(entry.decided)
+        for entry in entries
+        if asked_again(entry.decided) > next_step
+        for hitter in entry.decided.hitters
+    }

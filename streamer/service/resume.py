@@ -1,0 +1,124 @@
+"""How every run takes up its past, in one order: the most dangerous code we have.
+
+1. Reach the ledger.
+2. Fence: nobody else can write it from now on.
+3. Restore what it knows. This changes nothing.
+4. Check the key: under another one every user would look new, and be charged again.
+5. Claim the ledger.
+6. Publish what is decided and perhaps not published, exactly as it was decided.
+7. Read on where the last decision says.
+
+Whoever runs says how to do 1 and 2 (`Opening`) and from where to read (`Source`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from streamer.errors import UnusableJournalError
+from streamer.ledger.contract import Ledger, Restored
+from streamer.service.pipeline import Checkpoint, Pipeline
+from streamer.stream.engine import AskedBy, Engine
+from streamer.stream.intake import Intake
+from streamer.stream.periods import Terms
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Audience, Recorder, published_before
+from streamer.stream.timing import StepTiming, format_rfc3339
+from streamer.stream.watching import Watcher
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A ledger that is reached and that nobody else can write, and the key of its users."""
+
+    ledger: Ledger
+    pseudonyms: Pseudonyms
+
+
+Opening = Callable[[AsyncExitStack], Awaitable[Opened]]
+"""Reaches and fences a ledger; what it opens is closed with the stack."""
+ReadOn = Callable[[Mapping[str, int]], Awaitable[None]]
+"""Starts reading at these offsets; a partition without one from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a run is set to: everything but its ledger and its source."""
+
+    timing: StepTiming
+    terms: Terms
+    make_intake: Callable[[Pseudonyms], Intake]
+    asked_by: AskedBy
+    watcher: Watcher
+    audience: Audience
+    checkpoint: Checkpoint
+
+
+async def resume(
+    course: Course, opening: Opening, at_end: AsyncExitStack, read_on: ReadOn | None = None
+) -> Pipeline:
+    """Take up the past and go on with it; what is opened is closed with `at_end`.
+
+    Without `read_on` the source knows no offsets: a file is read again from its beginning,
+    and events of closed steps do not count.
+    """
+    opened = await opening(at_end)
+    ledger = opened.ledger
+    began = time.monotonic()
+    restored = await ledger.restore()
+    course.watcher.restored(time.monotonic() - began)
+    if restored is not None:
+        check_key(restored, opened.pseudonyms)
+    await ledger.claim()
+    intake = course.make_intake(opened.pseudonyms)
+    state = restored.state if restored else None
+    engine = Engine(intake, course.terms, state, course.asked_by)
+    pipeline = Pipeline(
+        *(engine, ledger, course.timing, restored.published if restored else None),
+        *(course.watcher, course.audience, course.checkpoint),
+    )
+    if restored is not None:
+        await _publish_what_is_due(restored, pipeline, course)
+    course.watcher.started(engine)
+    course.audience.started(course.terms)
+    _warn_of_pending_terms(engine, course.timing)
+    offsets = restored.last.offsets if restored else {}
+    intake.resume(offsets)
+    if read_on is not None:
+        await read_on(offsets)
+    return pipeline
+
+
+def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
+    """Under another key every user would look new, and be charged k times again."""
+    state, period = restored.state, restored.state.period
+    is_over = state.closed + 1 >= period.end
+    if restored.key != pseudonyms.fingerprint and len(state.users) and not is_over:
+        raise UnusableJournalError(
+            f"the journal's users of period {period.number} are under another key than the one "
+            "given: use that key until the period is over"
+        )
+
+
+async def _publish_what_is_due(restored: Restored, pipeline: Pipeline, course: Course) -> None:
+    published, timing = restored.published, course.timing
+    course.audience.restored(published_before(restored.history, published, timing))
+    last = restored.last.decided
+    if last.hitters and published < last.step:
+        await pipeline.publish(Recorder(timing, published).with_results(last))
+
+
+def _warn_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
+    if engine.terms_pending and engine.period is not None:
+        _log.warning(
+            "privacy settings differ from those that period %d is pinned to: they begin with "
+            "the next period, at %s",
+            engine.period.number,
+            format_rfc3339(timing.start(engine.period.end)),
+        )

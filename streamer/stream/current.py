@@ -1,0 +1,120 @@
+"""Which reported items are current, since when, and whether their number grows.
+
+A function of publications, so anything may show it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+
+from streamer.stream.publication import Publication
+from streamer.stream.records import ResultRecord
+
+_COMPARED = 8
+"""The trend of an item is that of its last reports, up to this many."""
+# The margin is two standard deviations of the noise or a little more; a trend is said to
+# be one beyond about three.
+_CAUTION = math.sqrt(2)
+
+
+class Trend(StrEnum):
+    """How an item's last reports compare with those before them."""
+
+    NEW = "new"
+    GROWING = "growing"
+    STEADY = "steady"
+    SHRINKING = "shrinking"
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentItem:
+    """The latest report of an item, the step in which its reports began, and their trend."""
+
+    latest: ResultRecord
+    since: int
+    trend: Trend
+
+
+@dataclass(slots=True)
+class _Run:
+    """Reports of one item, each soon after the one before."""
+
+    since: int
+    latest: ResultRecord
+    rest: int
+    """Steps in which the item is not asked about after its latest report."""
+    estimates: deque[int]
+
+    def is_current(self, step: int) -> bool:
+        """A reported item is not asked about for some steps: until then its report holds."""
+        return step - self.latest.step < self.rest
+
+    def goes_on(self, step: int) -> bool:
+        """One answer may be missed without ending a run."""
+        return step - self.latest.step <= 2 * self.rest
+
+
+class CurrentHitters:
+    """Follows publications, in their order."""
+
+    def __init__(self, refresh_steps: int = 1) -> None:
+        """`refresh_steps`: how long a reported item rests, where publications do not say."""
+        self._refresh_steps = refresh_steps
+        self._runs: dict[str, _Run] = {}
+        self._through: int | None = None
+
+    def take(self, publication: Publication) -> None:
+        """What is published again is passed over."""
+        if publication.period is not None:
+            self._refresh_steps = publication.period.terms.refresh_steps
+        by_step = results_by_step(publication)
+        for record in publication.steps:
+            if self._through is None or record.step > self._through:
+                self._note(by_step[record.step])
+                self._through = record.step
+        through = self._through
+        if through is not None:
+            self._runs = {item: run for item, run in self._runs.items() if run.goes_on(through)}
+
+    def now(self) -> list[CurrentItem]:
+        """Items that were reported in the last step, or before it and rest since; the largest
+        estimate first."""
+        if self._through is None:
+            return []
+        current = [run for run in self._runs.values() if run.is_current(self._through)]
+        current.sort(key=lambda run: (-run.latest.estimate, run.latest.item))
+        return [CurrentItem(run.latest, run.since, _trend(run)) for run in current]
+
+    def _note(self, results: Iterable[ResultRecord]) -> None:
+        for result in results:
+            run = self._runs.get(result.item)
+            if run is None or not run.goes_on(result.step):
+                run = _Run(result.step, result, self._refresh_steps, deque(maxlen=_COMPARED))
+                self._runs[result.item] = run
+            run.latest, run.rest = result, self._refresh_steps
+            run.estimates.append(result.estimate)
+
+
+def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRecord]]:
+    by_step: defaultdict[int, list[ResultRecord]] = defaultdict(list)
+    for result in publication.results:
+        by_step[result.step].append(result)
+    return by_step
+
+
+def _trend(run: _Run) -> Trend:
+    """The later half of its reports against the half before."""
+    estimates = list(run.estimates)
+    if len(estimates) == 1:
+        return Trend.NEW
+    before, after = estimates[: len(estimates) // 2], estimates[len(estimates) // 2 :]
+    noise = run.latest.margin * math.sqrt(1 / len(before) + 1 / len(after))
+    change = fmean(after) - fmean(before)
+    if abs(change) <= _CAUTION * noise:
+        return Trend.STEADY
+    return Trend.GROWING if change > 0 else Trend.SHRINKING
