@@ -12,11 +12,10 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaProducer
-
 from streamer import cli
 from streamer.kafka import transactions
 from streamer.ledger.contract import SnapshotRule
+from streamer.kafka.producer import TransactionProducer
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable
 
@@ -58,7 +57,7 @@ def serve(order: Order) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     watch = _Watch(order.fates)
-    transactions.AIOKafkaProducer = watch.producer
+    transactions.TransactionProducer = watch.producer
     hosting.KafkaService = functools.partial(
         hosting.KafkaService, asked_by=Repeatable(), checkpoint=watch.passed
     )
@@ -83,11 +82,11 @@ class _Watch:
                 else:
                     os.kill(os.getpid(), fate.by)
 
-    def producer(self, *arguments: object, **options: object) -> AIOKafkaProducer:
+    def producer(self, *arguments: object, **options: object) -> TransactionProducer:
         return _WatchedProducer(self, *arguments, **options)
 
 
-class _WatchedProducer(AIOKafkaProducer):
+class _WatchedProducer(TransactionProducer):
     """Tells of the points within a transaction, and which kind of transaction it is."""
 
     def __init__(self, watch: _Watch, *arguments: object, **options: object) -> None:

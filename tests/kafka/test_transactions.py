@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaTimeoutError
 from streamer.errors import FencedError, PublishError
 from streamer.kafka import transactions as module
 from streamer.kafka.connection import Connection
+from streamer.kafka.producer import TransactionProducer
 from streamer.kafka.transactions import MARKER, Message, Transactions
 from tests.kafka.harness import make_topic, records_of
 
@@ -60,7 +61,7 @@ def failing(monkeypatch, before=None, after=None):
     """The first commit of the first producer fails: before it is sent, or after it is done."""
     made = []
 
-    class Failing(AIOKafkaProducer):
+    class Failing(TransactionProducer):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
             made.append(self)
@@ -73,7 +74,7 @@ def failing(monkeypatch, before=None, after=None):
             if mine and after:
                 await after()
 
-    monkeypatch.setattr(module, "AIOKafkaProducer", Failing)
+    monkeypatch.setattr(module, "TransactionProducer", Failing)
     return made
 
 
