@@ -8,6 +8,8 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from streamer.kafka.consumer import client_of
+
 _SECONDS = 2.0
 
 
@@ -15,7 +17,7 @@ async def end_client(client: AIOKafkaConsumer | AIOKafkaProducer) -> None:
     """An end that must not fail, nor take long: what it ends is useless anyway."""
     if not await _done(client.stop()):
         # Half stopped, it would go on reconnecting in the background for ever.
-        inner = client._client if isinstance(client, AIOKafkaConsumer) else client.client
+        inner = client_of(client) if isinstance(client, AIOKafkaConsumer) else client.client
         await _done(inner.close())
 
 
