@@ -17,20 +17,24 @@ EVERYTHING = EDGES | {"operations", "web", "service", "config", "experiments", "
 # room: (rooms of ours it may import, third-party packages it may import)
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "errors": (set(), set()),
+    "backoff": (set(), set()),
     "privacy": ({"errors"}, {"numpy", "cryptography"}),
     "monitors": ({"errors", "privacy"}, {"numpy"}),
     "stream": (CORE, {"numpy", "cryptography", "msgspec", "xxhash"}),
     "ledger": (ENGINE, {"numpy", "msgspec"}),
-    "kafka": (ENGINE | {"config", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
+    "kafka": (ENGINE | {"backoff", "config", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
     "lines": (ENGINE, {"numpy"}),
     "fleet": (ENGINE, {"numpy", "msgspec"}),
     "config": ({"errors", "privacy"}, {"pydantic", "pydantic_core", "pydantic_settings", "yaml"}),
     "operations": (ENGINE | {"config"}, {"prometheus_client"}),
     "web": (
-        ENGINE | {"operations", "fleet"},
+        ENGINE | {"backoff", "operations", "fleet"},
         {"starlette", "uvicorn", "prometheus_client", "msgspec"},
     ),
-    "service": (EDGES | {"config", "operations", "web", "streamer"}, {"numpy", "aiokafka"}),
+    "service": (
+        EDGES | {"backoff", "config", "operations", "web", "streamer"},
+        {"numpy", "aiokafka"},
+    ),
     "terminal": (ENGINE | {"web"}, {"rich", "msgspec"}),
     "experiments": (CORE, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),

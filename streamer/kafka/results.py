@@ -13,6 +13,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
+from streamer.backoff import Backoff
 from streamer.errors import SettingError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ending import end_client
@@ -24,7 +25,7 @@ PATIENCE_SECONDS = 5.0
 """So long is waited for the rest of a step, or for the step before it."""
 _SILENCE_SECONDS = 5.0
 """After so long without a record it is asked whether a broker still answers."""
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
+_BACKOFF = Backoff(0.5, 10.0)
 _POLL_MS = 250
 _SLACK_MS = 60_000
 """Results of a step are written shortly before its record."""
@@ -91,7 +92,7 @@ class KafkaResults:
 
     async def publications(self) -> AsyncIterator[Publication]:
         """From the recent past on, without an end; waits for brokers that are away."""
-        wait = _FIRST_WAIT
+        waits = _BACKOFF.waits()
         while True:
             consumer = AIOKafkaConsumer(
                 **self.connection.options(),
@@ -105,7 +106,7 @@ class KafkaResults:
                 await self._place(consumer)
                 self.tell("")
                 async for publication in self._read(consumer):
-                    wait = _FIRST_WAIT
+                    waits = _BACKOFF.waits()
                     yield publication
             except TopicAuthorizationFailedError as error:
                 raise self._forbidden(error) from None
@@ -113,8 +114,7 @@ class KafkaResults:
                 self.tell("no broker answers")
             finally:
                 await end_client(consumer)
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
+            await asyncio.sleep(next(waits))
 
     async def _place(self, consumer: AIOKafkaConsumer) -> None:
         """Where the last reading ended; at first, where the recent past begins."""

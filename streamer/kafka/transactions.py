@@ -27,6 +27,7 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 
+from streamer.backoff import Backoff
 from streamer.errors import FencedError, PublishError, SettingError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ending import end_client
@@ -35,7 +36,7 @@ from streamer.kafka.reasons import reason_of
 
 MARKER = b"transaction"
 _log = logging.getLogger(__name__)
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+_BACKOFF = Backoff(0.2, 10.0)
 _POLL_MS, _IDLE_POLLS = 500, 40
 _SLOW_SECONDS = 5.0
 
@@ -144,7 +145,7 @@ class Transactions:
     async def _renew(self) -> None:
         """A new producer under the same identity, however long the broker is away."""
         await self._throw_away()
-        wait = _FIRST_WAIT
+        waits = _BACKOFF.waits()
         while True:
             producer = TransactionProducer(
                 **self._connection.options(),
@@ -171,8 +172,7 @@ class Transactions:
             except (KafkaError, TimeoutError, OSError) as error:
                 await end_client(producer)
                 self._tell(f"waiting for the broker ({reason_of(error)})", error)
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _LONGEST_WAIT)
+                await asyncio.sleep(next(waits))
                 continue
             self._producer = producer
             self._tell("", None)
@@ -205,7 +205,7 @@ async def read_committed(
 
     Begins again where it was when the broker goes away in between.
     """
-    position, end, wait = start, None, _FIRST_WAIT
+    position, end, waits = start, None, _BACKOFF.waits()
     while end is None or position < end:
         consumer = committed_consumer(connection)
         try:
@@ -232,8 +232,7 @@ async def read_committed(
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, reason_of(error))
             tell(f"waiting for the broker ({reason_of(error)})", None)
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
+            await asyncio.sleep(next(waits))
         finally:
             await end_client(consumer)
 

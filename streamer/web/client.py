@@ -6,18 +6,19 @@ Whatever breaks the connection, it is made again, and what was missed is had the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from streamer.backoff import Backoff
 from streamer.errors import InputError
 from streamer.web.answers import Promise, Published, Steps
 from streamer.web.request import Address, answer_of
 
-FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
+BACKOFF = Backoff(0.5, 10.0)
 _MOST_BYTES = 64 << 20
 """Of one answer, or one event."""
 _Kind = TypeVar("_Kind")
@@ -55,13 +56,15 @@ class Follower:
     past: int
     """So many records of closed steps are asked for at first."""
     listener: Listener
+    backoff: Backoff = BACKOFF
     _since: int | None = None
     """The last step that the listener knows."""
     _reached: bool = False
-    _wait: float = FIRST_WAIT
+    _waits: Iterator[float] = field(init=False)
 
     async def run(self) -> None:
         """InputError: there is nothing to follow. Once there was, it is waited for."""
+        self._waits = self.backoff.waits()
         while True:
             try:
                 await self._follow()
@@ -69,8 +72,7 @@ class Follower:
                 if not self._reached:
                     raise InputError(f"{self.address.url} cannot be watched: {trouble}") from None
                 self.listener.state(str(trouble))
-                await asyncio.sleep(self._wait)
-                self._wait = min(2 * self._wait, LONGEST_WAIT)
+                await asyncio.sleep(next(self._waits))
 
     async def _follow(self) -> None:
         """One connection, up to its end or to another stream."""
@@ -84,7 +86,7 @@ class Follower:
         path = "/api/events" if self._since is None else f"/api/events?since={self._since}"
         async with aclosing(answer_of(self.address, path, "text/event-stream")) as body:
             async for event in events_of(body):
-                self._wait = FIRST_WAIT
+                self._waits = self.backoff.waits()
                 self.listener.state("")
                 last = tell(self.listener, event)
                 self._since = self._since if last is None else last

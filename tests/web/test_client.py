@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from streamer.backoff import Backoff
 from streamer.errors import InputError
 from streamer.web import client, request
 from streamer.web.client import Event, Follower, events_of
@@ -12,6 +13,7 @@ from streamer.web.request import Address
 from tests.web.making import DEADLINE, new_stream, serving
 
 HEAD = "HTTP/1.1 {}\r\nContent-Type: {}\r\n{}\r\n"
+IMPATIENT = Backoff(0.01, 0.05)
 STEPS = b'{"steps":[],"oldest":1,"through":5}'
 
 
@@ -52,19 +54,13 @@ def page_at(port, prefix=""):
 @asynccontextmanager
 async def following(port, past=100):
     heard = Heard()
-    task = asyncio.create_task(Follower(page_at(port), past, heard).run())
+    task = asyncio.create_task(Follower(page_at(port), past, heard, IMPATIENT).run())
     try:
         yield heard
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.05)
 
 
 @asynccontextmanager
@@ -111,7 +107,6 @@ async def test_a_stream_without_a_past_is_followed_from_its_first_step():
         await until(lambda: heard.steps == [1])
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_what_was_missed_while_the_server_was_away_is_had_when_it_is_back():
     stream = new_stream()
     stream.step(crash=50)
@@ -133,7 +128,6 @@ async def test_what_was_missed_while_the_server_was_away_is_had_when_it_is_back(
     assert heard.resets == 0
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_another_stream_at_the_same_place_is_begun_anew():
     known, other = new_stream(first=100), new_stream(first=1)
     known.step(crash=50)
@@ -148,7 +142,6 @@ async def test_another_stream_at_the_same_place_is_begun_anew():
             assert heard.steps == [1, 2]
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_silence_is_a_dead_connection(monkeypatch):
     monkeypatch.setattr(request, "SILENCE_SECONDS", 0.2)
     stream = new_stream()
@@ -200,7 +193,6 @@ class TestWhatCannotBeFollowed:
         assert sentence.isprintable()
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_page_that_has_no_room_for_more_readers_is_asked_again():
     busy = b"HTTP/1.1 503 Busy\r\n\r\n"
     events = HEAD.format("200 OK", "text/event-stream", "").encode() + b"event: alive\n\n"
