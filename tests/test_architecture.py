@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "operations": (ENGINE | {"config"}, {"prometheus_client"}),
     "web": (
         ENGINE | {"backoff", "operations", "fleet"},
-        {"starlette", "uvicorn", "prometheus_client", "msgspec"},
+        {"starlette", "uvicorn", "prometheus_client", "msgspec", "httpx"},
     ),
     "service": (
         EDGES | {"backoff", "config", "operations", "web", "streamer"},
@@ -108,6 +108,15 @@ def test_only_experiments_that_a_user_seeds_can_repeat_their_noise():
         if any(target.endswith(".SeededBytes") for target in imported(module))
     }
     assert users == MAY_USE_SEEDS
+
+
+def importers_of(*names: str) -> set[str]:
+    return {name_of(module) for module in modules() if set(names) & set(imported(module))}
+
+
+def test_only_watch_loads_an_http_client():
+    assert importers_of("httpx") == {"web/client.py"}
+    assert importers_of("streamer.web.client") == {"commands/watch.py"}
 
 
 def test_no_module_grows_beyond_what_can_be_explained():

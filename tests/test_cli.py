@@ -33,6 +33,14 @@ def test_an_unknown_command_is_one_sentence():
     assert "Traceback" not in result.stderr
 
 
+def test_help_does_not_wait_for_what_single_commands_need():
+    command = [sys.executable, "-X", "importtime", "-m", "streamer.cli", "watch", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & {"httpx", "aiokafka", "starlette", "uvicorn"}
+
+
 def test_help_names_every_command():
     text = run("--help").stdout
     assert all(command in text for command in ("plan", "compare", "audit"))

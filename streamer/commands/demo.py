@@ -125,8 +125,9 @@ def _scene(demo: Demo, url: str) -> Scene:
 async def _listen(demo: Demo, scene: Scene) -> None:
     """Follow the board as a reader of the page does, from what the journal knows on."""
     from streamer.terminal.scene import PAST
-    from streamer.web.client import events_of, tell
+    from streamer.web.event_stream import events_of
     from streamer.web.feed import Feed
+    from streamer.web.listener import tell
 
     board = demo.board
     await board.news()

@@ -49,12 +49,11 @@ def watch_command(
 
 async def _watch_page(text: str) -> None:
     from streamer.terminal.scene import PAST, Scene
-    from streamer.web.client import Follower
-    from streamer.web.request import Address
+    from streamer.web.client import Follower, page_url
 
-    address = Address.parse(text)
-    scene = Scene("streamer watch", address.url, "Ctrl-C ends watching.")
-    await _until_signalled(scene, Follower(address, PAST, scene).run())
+    page = page_url(text)
+    scene = Scene("streamer watch", str(page), "Ctrl-C ends watching.")
+    await _until_signalled(scene, Follower(page, PAST, scene).run())
 
 
 async def _watch_kafka(settings: Settings) -> None:

@@ -1,90 +1,86 @@
 """A reader of a live page's API: the recent past first, then every publication as it happens.
 
-Whatever breaks the connection, it is made again, and what was missed is had then.
+A connection that breaks is made again, and what was missed is read then. Requests go
+straight to the page, each over a connection of its own. Proxies named in the environment
+are not used: a page is often local, and a proxy may hold events back. Redirects are not
+followed, and compressed answers are not asked for. For https, the certificates that this
+machine trusts count, or those in SSL_CERT_FILE.
+
+Only `streamer watch` imports this module, because importing httpx takes time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
 
-import msgspec
+import httpx
 
 from streamer.backoff import Backoff
 from streamer.errors import InputError
-from streamer.web.answers import Promise, Published, Steps
-from streamer.web.request import Address, answer_of
+from streamer.web.answers import Published, Steps
+from streamer.web.event_stream import MOST_BYTES, events_of
+from streamer.web.listener import Listener, decoded, tell
 
 BACKOFF = Backoff(0.5, 10.0)
-_MOST_BYTES = 64 << 20
-"""Of one answer, or one event."""
-_Kind = TypeVar("_Kind")
-
-
-class Listener(Protocol):
-    """Who is told."""
-
-    def state(self, trouble: str) -> None:
-        """Why nothing comes at the moment; "" if all is well."""
-        ...
-
-    def guarantee(self, promise: Promise) -> None: ...
-
-    def published(self, published: Published) -> None: ...
-
-    def reset(self) -> None:
-        """What was told is of another stream than what comes now."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A server-sent event."""
-
-    name: str
-    data: bytes
+SILENCE_SECONDS = 40.0
+"""A live page sends something every 15 s: after this long the connection is dead."""
+_CONNECT_SECONDS = 10.0
+_NOT_OURS = "there is no live page of streamer"
+_ENDED = "it has ended the connection"
 
 
 @dataclass(slots=True)
 class Follower:
     """Follows one page, until it is cancelled."""
 
-    address: Address
+    page: httpx.URL
     past: int
-    """So many records of closed steps are asked for at first."""
+    """The first request asks for up to this many records of closed steps."""
     listener: Listener
     backoff: Backoff = BACKOFF
+    silence_seconds: float = SILENCE_SECONDS
     _since: int | None = None
     """The last step that the listener knows."""
     _reached: bool = False
     _waits: Iterator[float] = field(init=False)
 
     async def run(self) -> None:
-        """InputError: there is nothing to follow. Once there was, it is waited for."""
+        """InputError: the page cannot be reached. Once it was, it is waited for."""
         self._waits = self.backoff.waits()
-        while True:
-            try:
-                await self._follow()
-            except ConnectionError as trouble:
-                if not self._reached:
-                    raise InputError(f"{self.address.url} cannot be watched: {trouble}") from None
-                self.listener.state(str(trouble))
-                await asyncio.sleep(next(self._waits))
+        async with httpx.AsyncClient(
+            base_url=self.page,
+            headers={"Accept-Encoding": "identity", "Connection": "close"},
+            timeout=httpx.Timeout(self.silence_seconds, connect=_CONNECT_SECONDS),
+            verify=ssl.create_default_context(),
+            trust_env=False,
+            event_hooks={"response": [_check]},
+        ) as http:
+            while True:
+                try:
+                    await self._follow(http)
+                except ConnectionError as trouble:
+                    if not self._reached:
+                        raise InputError(f"{self.page} cannot be watched: {trouble}") from None
+                    self.listener.state(str(trouble))
+                    await asyncio.sleep(next(self._waits))
 
-    async def _follow(self) -> None:
+    async def _follow(self, http: httpx.AsyncClient) -> None:
         """One connection, up to its end or to another stream."""
         if self._since is None:
             path = f"/api/steps?limit={self.past}"
-            async with aclosing(answer_of(self.address, path, "application/json")) as body:
-                known = _decoded(Steps, await _whole(body))
+            async with _answer(http, path, "application/json") as body:
+                known = decoded(Steps, await _whole(body))
             self._reached = True
             self.listener.published(Published(known.steps, None))
             self._since = known.through
         path = "/api/events" if self._since is None else f"/api/events?since={self._since}"
-        async with aclosing(answer_of(self.address, path, "text/event-stream")) as body:
+        async with _answer(http, path, "text/event-stream") as body:
             async for event in events_of(body):
                 self._waits = self.backoff.waits()
                 self.listener.state("")
@@ -93,47 +89,92 @@ class Follower:
                 if event.name == "reset":
                     self._since = None
                     return
-        raise ConnectionError("it has ended the connection")
+        raise ConnectionError(_ENDED)
 
 
-async def events_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
-    """The events of a stream of bytes, as they are complete."""
-    rest = b""
-    async for chunk in chunks:
-        *complete, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
-        if len(rest) > _MOST_BYTES:
-            raise ConnectionError("it sends more than can be read")
-        for text in complete:
-            pairs = (line.partition(b":") for line in text.split(b"\n"))
-            fields = {name: value.strip() for name, _, value in pairs}
-            if b"event" in fields:
-                yield Event(fields[b"event"].decode(errors="replace"), fields.get(b"data", b"{}"))
+def page_url(text: str) -> httpx.URL:
+    """The address of a live page as people write it: the scheme may be left out.
+
+    InputError: it is none, or has parts that a page does not have (a user, a query).
+    """
+    mistake = InputError(f"{text!r} is no address: write one like http://127.0.0.1:8080")
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")  # refuses names that no resolver takes
+        url = httpx.URL(scheme=parts.scheme, host=host, port=port, path=parts.path.rstrip("/"))
+    except (ValueError, httpx.InvalidURL):
+        raise mistake from None
+    is_plain = text.isascii() and text.isprintable() and not set(text) & set(' "<>\\@?#')
+    if url.scheme not in {"http", "https"} or not host or not is_plain:
+        raise mistake
+    return url
 
 
-def tell(listener: Listener, event: Event) -> int | None:
-    """Hand an event on; the last closed step, if it names one."""
-    if event.name == "guarantee":
-        listener.guarantee(_decoded(Promise, event.data))
-    elif event.name == "reset":
-        listener.reset()
-    elif event.name == "published":
-        published = _decoded(Published, event.data)
-        listener.published(published)
-        return published.steps[-1].step if published.steps else None
-    return None
+@asynccontextmanager
+async def _answer(
+    http: httpx.AsyncClient, path: str, kind: str
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The body of the answer to a GET of this media type, in parts.
+
+    ConnectionError says in words why there is none, or no more of it.
+    """
+    try:
+        async with http.stream("GET", path, headers={"Accept": kind}) as response:
+            yield response.aiter_raw()
+    # While a body is read, httpx lets errors of TLS through as they are.
+    except (httpx.TransportError, ssl.SSLError) as error:
+        raise ConnectionError(_reason(error)) from None
+
+
+async def _check(response: httpx.Response) -> None:
+    """A hook, so that it comes before httpx reads where a redirect leads to."""
+    if response.status_code in {429, 503}:
+        raise ConnectionError("it has too many readers, or is only starting: try again in a moment")
+    if response.is_redirect:
+        raise ConnectionError("it redirects to another address: name that one")
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    if response.status_code != 200 or kind != response.request.headers["accept"]:
+        raise ConnectionError(f"{_NOT_OURS} (status {response.status_code})")
+
+
+def _reason(error: httpx.TransportError | ssl.SSLError) -> str:
+    cause = _system_error(error)
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return _why_unreachable(cause)
+    if isinstance(error, httpx.TimeoutException):
+        return "it has fallen silent"
+    if cause is not None and cause.strerror:
+        return cause.strerror.lower()
+    # A server that hangs up and one that does not speak HTTP differ only in the message.
+    hung_up = any(words in str(error) for words in ("disconnected", "peer closed"))
+    return _NOT_OURS if isinstance(error, httpx.ProtocolError) and not hung_up else _ENDED
+
+
+def _why_unreachable(cause: OSError | None) -> str:
+    match cause:
+        case socket.gaierror():
+            return "there is no host of that name"
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is refused ({cause.verify_message})"
+        case ssl.SSLError():
+            return "it does not speak TLS: write http://"
+        case _:
+            return "nothing answers there; is it running?"
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """What the system reported, behind the exceptions that libraries made of it."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, OSError):
+        behind = behind.__cause__ or behind.__context__
+    return behind
 
 
 async def _whole(body: AsyncIterable[bytes]) -> bytes:
     whole = bytearray()
     async for chunk in body:
         whole += chunk
-        if len(whole) > _MOST_BYTES:
+        if len(whole) > MOST_BYTES:
             raise ConnectionError("it sends more than can be read")
     return bytes(whole)
-
-
-def _decoded(kind: type[_Kind], data: bytes) -> _Kind:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ConnectionError("it does not speak as a live page of streamer does") from None

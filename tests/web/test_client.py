@@ -1,15 +1,20 @@
 """A reader of the API: it misses nothing, comes back by itself, and says why it cannot read."""
 
 import asyncio
+import gzip
+import os
+import socket
+import ssl
+import struct
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from streamer.backoff import Backoff
 from streamer.errors import InputError
-from streamer.web import client, request
-from streamer.web.client import Event, Follower, events_of
-from streamer.web.request import Address
+from streamer.web.client import Follower, page_url
+from streamer.web.event_stream import MOST_BYTES
+from tests.kafka.secure_broker import Authority
 from tests.web.making import DEADLINE, new_stream, serving
 
 HEAD = "HTTP/1.1 {}\r\nContent-Type: {}\r\n{}\r\n"
@@ -47,14 +52,11 @@ async def until(condition):
             await asyncio.sleep(0.01)
 
 
-def page_at(port, prefix=""):
-    return Address(secure=False, host="127.0.0.1", port=port, prefix=prefix)
-
-
 @asynccontextmanager
-async def following(port, past=100):
+async def following(port, past=100, scheme="http", backoff=IMPATIENT, **options):
     heard = Heard()
-    task = asyncio.create_task(Follower(page_at(port), past, heard, IMPATIENT).run())
+    page = page_url(f"{scheme}://127.0.0.1:{port}")
+    task = asyncio.create_task(Follower(page, past, heard, backoff, **options).run())
     try:
         yield heard
     finally:
@@ -64,17 +66,20 @@ async def following(port, past=100):
 
 
 @asynccontextmanager
-async def answering(*answers):
+async def answering(*answers, tls=None, requests=None):
     """A server that gives these answers, one for each connection, the last one ever again."""
     left = list(answers)
 
     async def answer(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
+        request = await reader.readuntil(b"\r\n\r\n")
+        if requests is not None:
+            requests.append(request.decode())
         writer.write(left.pop(0) if len(left) > 1 else left[0])
-        await writer.drain()
+        with suppress(ConnectionError):  # of a reader who does not want all of it
+            await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -82,6 +87,20 @@ async def answering(*answers):
 def steps_answer(body=STEPS):
     head = HEAD.format("200 OK", "application/json", f"Content-Length: {len(body)}\r\n")
     return head.encode() + body
+
+
+def chunked_answer(body):
+    head = HEAD.format("200 OK", "application/json", "Transfer-Encoding: chunked\r\n")
+    return head.encode() + body
+
+
+def compressed_answer():
+    head = HEAD.format("200 OK", "application/json", "Content-Encoding: gzip\r\n")
+    return head.encode() + gzip.compress(STEPS)
+
+
+ALIVE = HEAD.format("200 OK", "text/event-stream", "").encode() + b"event: alive\n\n"
+BUSY = b"HTTP/1.1 503 Busy\r\n\r\n"
 
 
 async def test_the_past_comes_first_then_what_happens():
@@ -142,36 +161,39 @@ async def test_another_stream_at_the_same_place_is_begun_anew():
             assert heard.steps == [1, 2]
 
 
-async def test_silence_is_a_dead_connection(monkeypatch):
-    monkeypatch.setattr(request, "SILENCE_SECONDS", 0.2)
+async def test_silence_is_a_dead_connection():
     stream = new_stream()
     stream.step(crash=50)
-    async with serving(stream.board) as server, following(server.port) as heard:
+    async with (
+        serving(stream.board) as server,
+        following(server.port, silence_seconds=0.2) as heard,
+    ):
         await until(lambda: "it has fallen silent" in heard.states)
         await until(lambda: heard.states[-1] == "")
 
 
-class TestWhatCannotBeFollowed:
-    async def refusal_of(self, address):
-        with pytest.raises(InputError) as refused:
-            await asyncio.wait_for(Follower(address, 10, Heard()).run(), DEADLINE)
-        sentence = str(refused.value)
-        assert "\n" not in sentence
-        return sentence
+async def refusal_of(page):
+    with pytest.raises(InputError) as refused:
+        await asyncio.wait_for(Follower(page_url(page), 10, Heard()).run(), DEADLINE)
+    sentence = str(refused.value)
+    assert "\n" not in sentence
+    return sentence
 
+
+class TestWhatCannotBeFollowed:
     async def test_a_port_where_nobody_listens(self, unused_tcp_port):
-        sentence = await self.refusal_of(page_at(unused_tcp_port))
+        sentence = await refusal_of(f"http://127.0.0.1:{unused_tcp_port}")
         assert f"http://127.0.0.1:{unused_tcp_port} cannot be watched" in sentence
         assert "is it running?" in sentence
 
     async def test_a_page_under_another_path(self):
         async with serving(new_stream().board) as server:
-            assert "status 404" in await self.refusal_of(page_at(server.port, "/elsewhere"))
+            assert "status 404" in await refusal_of(f"{server.url}/elsewhere")
 
     async def test_tls_where_there_is_none(self):
         async with serving(new_stream().board) as server:
-            address = Address(True, "127.0.0.1", server.port, "")
-            assert "does not speak TLS" in await self.refusal_of(address)
+            sentence = await refusal_of(f"https://127.0.0.1:{server.port}")
+        assert "does not speak TLS" in sentence
 
     @pytest.mark.parametrize(
         ("answer", "words"),
@@ -184,56 +206,148 @@ class TestWhatCannotBeFollowed:
             (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", "no live page"),
             (steps_answer(b'{"steps": 5}'), "does not speak as a live page"),
             (steps_answer()[:-9], "ended the connection"),
+            (chunked_answer(b"5\r\n{"), "ended the connection"),
+            (chunked_answer(b"many\r\n{}\r\n"), "no live page of streamer"),
+            (compressed_answer(), "does not speak as a live page"),
         ],
     )
     async def test_a_server_of_another_kind(self, answer, words):
         async with answering(answer) as port:
-            sentence = await self.refusal_of(page_at(port))
+            sentence = await refusal_of(f"http://127.0.0.1:{port}")
         assert words in sentence
         assert sentence.isprintable()
 
+    async def test_an_answer_without_an_end(self):
+        endless = HEAD.format("200 OK", "application/json", "").encode() + b" " * (MOST_BYTES + 1)
+        async with answering(endless) as port:
+            assert "more than can be read" in await refusal_of(f"http://127.0.0.1:{port}")
+
 
 async def test_a_page_that_has_no_room_for_more_readers_is_asked_again():
-    busy = b"HTTP/1.1 503 Busy\r\n\r\n"
-    events = HEAD.format("200 OK", "text/event-stream", "").encode() + b"event: alive\n\n"
-    async with answering(steps_answer(), busy, busy, events) as port, following(port) as heard:
+    async with answering(steps_answer(), BUSY, BUSY, ALIVE) as port, following(port) as heard:
         await until(lambda: "" in heard.states)
         assert "too many readers" in heard.states[0]
 
 
-async def chunks_of(*parts):
-    for part in parts:
-        yield part
+async def test_waits_grow_until_something_is_heard():
+    taken = []
+
+    class Noted:
+        def waits(self):
+            for wait in Backoff(0.001, 0.008).waits():
+                taken.append(wait)
+                yield wait
+
+    answers = (steps_answer(), BUSY, BUSY, ALIVE)
+    async with answering(*answers) as port, following(port, backoff=Noted()):
+        await until(lambda: len(taken) >= 4)
+    assert taken[:4] == [0.001, 0.002, 0.001, 0.001]
 
 
-async def test_events_are_told_apart_however_they_are_cut():
-    text = b'retry: 5\n\nid: 7\nevent: published\ndata: {"a":1}\n\nevent: reset\r\ndata: {}\r\n\r\n'
-    expected = [Event("published", b'{"a":1}'), Event("reset", b"{}")]
-    for size in range(1, len(text) + 1):
-        parts = [text[start : start + size] for start in range(0, len(text), size)]
-        assert [event async for event in events_of(chunks_of(*parts))] == expected
+async def test_a_connection_that_is_reset_is_made_again():
+    accepted = 0
+
+    async def answer(reader, writer):
+        nonlocal accepted
+        accepted += 1
+        request = await reader.readuntil(b"\r\n\r\n")
+        if b"/api/steps" in request or accepted > 2:
+            writer.write(steps_answer() if b"/api/steps" in request else ALIVE)
+            writer.close()
+        else:
+            raw = writer.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, following(server.sockets[0].getsockname()[1]) as heard:
+        await until(lambda: "" in heard.states)
+    assert heard.states[0] == "connection reset by peer"
 
 
-async def test_an_event_without_an_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(client, "_MOST_BYTES", 100)
-    with pytest.raises(ConnectionError, match="more than can be read"):
-        [event async for event in events_of(chunks_of(b"data: ", b"x" * 100))]
+async def test_requests_go_straight_to_the_page_and_ask_for_plain_answers(
+    monkeypatch, unused_tcp_port
+):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{unused_tcp_port}")
+    requests = []
+    async with (
+        answering(steps_answer(), ALIVE, requests=requests) as port,
+        following(port, past=7) as heard,
+    ):
+        await until(lambda: "" in heard.states)
+    assert [request.splitlines()[0] for request in requests[:2]] == [
+        "GET /api/steps?limit=7 HTTP/1.1",
+        "GET /api/events?since=5 HTTP/1.1",
+    ]
+    kinds = ["application/json", "text/event-stream"]
+    for request, kind in zip(requests, kinds, strict=False):
+        headers = request.lower().splitlines()[1:]
+        assert f"host: 127.0.0.1:{port}" in headers
+        assert f"accept: {kind}" in headers
+        assert "accept-encoding: identity" in headers
+        assert "connection: close" in headers
+
+
+class TestTls:
+    @pytest.fixture
+    def authority(self, tmp_path):
+        return Authority(tmp_path, "authority")
+
+    @pytest.fixture
+    def tls(self, authority):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*authority.issue("page"))
+        return context
+
+    async def test_a_page_with_a_certificate_that_is_trusted_is_followed(
+        self, authority, tls, monkeypatch
+    ):
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+        async with (
+            answering(steps_answer(), ALIVE, tls=tls) as port,
+            following(port, scheme="https") as heard,
+        ):
+            await until(lambda: "" in heard.states)
+
+    async def test_another_certificate_is_refused(self, tls):
+        async with answering(steps_answer(), tls=tls) as port:
+            sentence = await refusal_of(f"https://127.0.0.1:{port}")
+        assert "its certificate is refused (" in sentence
+
+    async def test_what_is_not_encrypted_after_all_is_refused_in_words(
+        self, authority, tls, monkeypatch
+    ):
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+
+        async def answer(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            os.write(writer.get_extra_info("socket").fileno(), steps_answer())
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls) as server:
+            port = server.sockets[0].getsockname()[1]
+            assert "[ssl" in await refusal_of(f"https://127.0.0.1:{port}")
 
 
 class TestAddresses:
     @pytest.mark.parametrize(
-        ("text", "address"),
+        ("text", "page"),
         [
-            ("http://127.0.0.1:8080", Address(False, "127.0.0.1", 8080, "")),
-            ("127.0.0.1:8080", Address(False, "127.0.0.1", 8080, "")),
-            ("localhost", Address(False, "localhost", 80, "")),
-            ("https://live.example/streamer/", Address(True, "live.example", 443, "/streamer")),
-            ("http://[::1]:8080/", Address(False, "::1", 8080, "")),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("localhost", "http://localhost"),
+            ("HTTP://LocalHost:80/", "http://localhost"),
+            ("https://live.example/streamer/", "https://live.example/streamer"),
+            ("https://live.example:443", "https://live.example"),
+            ("https://live.example:80", "https://live.example:80"),
+            ("http://[::1]:8080/", "http://[::1]:8080"),
         ],
     )
-    def test_they_are_read_as_people_write_them(self, text, address):
-        assert Address.parse(text) == address
-        assert Address.parse(address.url) == address
+    def test_they_are_read_as_people_write_them(self, text, page):
+        assert str(page_url(text)) == page
+        assert page_url(page) == page_url(text)
 
     @pytest.mark.parametrize(
         "text",
@@ -245,6 +359,6 @@ class TestAddresses:
     )
     def test_what_is_none_is_refused_in_one_sentence(self, text):
         with pytest.raises(InputError) as refused:
-            Address.parse(text)
+            page_url(text)
         assert str(refused.value).isprintable()
         assert "is no address: write one like http://127.0.0.1:8080" in str(refused.value)

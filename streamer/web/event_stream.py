@@ -1,0 +1,33 @@
+"""Server-sent events, taken from a stream of bytes however it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+
+MOST_BYTES = 64 << 20
+"""Of one event, or of any other answer that is held in memory as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A named event; the fields `id` and `retry` are not needed and left out."""
+
+    name: str
+    data: bytes
+
+
+async def events_of(
+    chunks: AsyncIterable[bytes], most_bytes: int = MOST_BYTES
+) -> AsyncIterator[Event]:
+    """The named events, each as soon as it is complete. ConnectionError: one is too large."""
+    rest = b""
+    async for chunk in chunks:
+        *complete, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
+        if len(rest) > most_bytes:
+            raise ConnectionError("it sends more than can be read")
+        for text in complete:
+            pairs = (line.partition(b":") for line in text.split(b"\n"))
+            fields = {name: value.strip() for name, _, value in pairs}
+            if b"event" in fields:
+                yield Event(fields[b"event"].decode(errors="replace"), fields.get(b"data", b"{}"))
