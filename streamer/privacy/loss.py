@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamer.privacy.entropy import coin_entropy
+from streamer.privacy.search import first_integer, first_power_of_two, smallest_true
 from streamer.privacy.terms import Neighbours
 
 CUT = 1e-24
@@ -60,13 +61,7 @@ def total_epsilon(
     def private(epsilon: float) -> bool:
         return charge_delta(epsilon, noise_scale, charges, neighbours) <= delta
 
-    low, high = 0.0, 1.0
-    while not private(high):
-        low, high = high, 2 * high
-    while high - low > 1e-7 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
+    return smallest_true(private, 0.0, first_power_of_two(private), precision=1e-7)
 
 
 class _Failures:
@@ -146,18 +141,7 @@ def _window(successes: int, success: float) -> tuple[int, int]:
         tosses = failures + successes
         return failures < mean and tosses * coin_entropy(successes / tosses, success) > exponent
 
-    width = 1
-    while not few_successes(math.ceil(mean) + width):
-        width *= 2
-    low, high = math.ceil(mean), math.ceil(mean) + width
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if few_successes(middle) else (middle, high)
-    last = high
-    if not few_failures(0):
-        return 0, last
-    low, high = 0, math.ceil(mean)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if few_failures(middle) else (low, middle)
-    return low, last
+    # Either end lies outside: the first number from the mean on with too few successes,
+    # and the last one with too few failures, if there is one.
+    inner = first_integer(lambda failures: not few_failures(failures), least=0)
+    return max(0, inner - 1), first_integer(few_successes, least=math.ceil(mean))

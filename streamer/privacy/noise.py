@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from streamer.errors import SettingError
 from streamer.privacy.randomness import RandomBytes, secure_bytes
 
-SMALLEST_SCALE = 1e-3
-LARGEST_SCALE = 1e15
+SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 1e15
+"""The scales that can be drawn from. That of a calibration's large noise w is never below
+`search.LEAST_CALIBRATED`; that of its small noise v, or of AboveThreshold, may be."""
 
 _BASE = 256
 # The largest scale whose digit is drawn from one table: 90 scales fit 16-bit symbols.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from streamer.privacy.search import (
     LEAST_CALIBRATED,
     first_integer,
+    first_power_of_two,
     least_point,
     smallest_scale,
     smallest_true,
@@ -38,6 +39,11 @@ def test_smallest_true_is_as_precise_as_it_is_asked_to_be():
 
 def test_smallest_true_is_the_lower_end_where_that_holds_already():
     assert smallest_true(lambda x: x >= 1, 2.0, 3.0) == 2.0
+
+
+@pytest.mark.parametrize(("limit", "power"), [(0.1, 1.0), (1.0, 1.0), (1.1, 2.0), (5.0, 8.0)])
+def test_first_power_of_two_is_the_first_that_holds_from_1_on(limit, power):
+    assert first_power_of_two(lambda x: x >= limit) == power
 
 
 @repeatable
