@@ -12,15 +12,16 @@ import pytest
 
 from streamer.experiments.confidence import proven_epsilon
 from streamer.monitors.counters import Counters
+from streamer.monitors.seam import Holdings
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream import buffer
-from streamer.stream.buffer import StepContents
 from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder
 from streamer.stream.fate import FateRule, Fates
 from streamer.stream.intake import Batch, Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Recorder
 from streamer.stream.timing import StepTiming
 
 pytestmark = pytest.mark.slow
@@ -68,7 +69,8 @@ class World:
 
     def publish(self, step):
         decided = self.engine.close_next(step)
-        return {record.item: record.estimate for record in result_records(decided, TIMING)}
+        publication = Recorder(TIMING, step - 1).with_results(decided)
+        return {record.item: record.estimate for record in publication.results}
 
 
 def others_of(trials, step, number):
@@ -120,9 +122,9 @@ def test_counting_every_event_of_a_user_breaks_the_promise(monkeypatch):
         users = self._users[order]
         first = np.searchsorted(users, users)
         apart = users + (np.arange(len(users)) - first).astype(np.uint64)
-        return StepContents(apart, self._items[order].astype(np.int64), self._numbers)
+        return Holdings(apart, self._items[order].astype(np.int64), self._numbers)
 
-    monkeypatch.setattr(buffer.StepBuffer, "contents", everything)
+    monkeypatch.setattr(buffer.StepBuffer, "holdings", everything)
     assert lost(events=20) > TERMS.epsilon
 
 

@@ -68,6 +68,10 @@ class CurrentHitters:
         self._runs: dict[str, _Run] = {}
         self._through: int | None = None
 
+    def __len__(self) -> int:
+        """How many items are remembered, current or not."""
+        return len(self._runs)
+
     def take(self, publication: Publication) -> None:
         """What is published again is passed over."""
         if publication.period is not None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from streamer import cli
 from streamer.kafka import transactions
-from streamer.ledger.contract import SnapshotRule
 from streamer.kafka.producer import TransactionProducer
+from streamer.ledger.contract import SnapshotRule
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable
 

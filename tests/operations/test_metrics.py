@@ -13,10 +13,21 @@ from streamer.service.line_job import LineJob, run_lines
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 from streamer.stream.periods import Period
+from streamer.stream.publication import published_before
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Phase
 from tests.operations.watched import Watched, families, new_metrics, shown
-from tests.stream.making import AHEAD, KEY, LATENESS, LENGTH, new_engine, record, started, terms
+from tests.stream.making import (
+    AHEAD,
+    KEY,
+    LATENESS,
+    LENGTH,
+    TIMING,
+    new_engine,
+    record,
+    started,
+    terms,
+)
 
 DECLARED = {
     "build_info": ("gauge", {"version", "python"}),
@@ -301,17 +312,18 @@ class TestHitters:
             for step, items in reports.items()
         ]
         metrics = new_metrics()
-        metrics.restored(history, published=4)
+        metrics.hitters.restored(published_before(history, 4, TIMING))
         assert shown(metrics, "hitter_estimate") == {"a": 5, "b": 2, "c": 7}
-        metrics.restored(history, published=4)  # the broker went away during the start
+        # The broker went away during the start.
+        metrics.hitters.restored(published_before(history, 4, TIMING))
         assert shown(metrics, "hitter_estimate") == {"a": 5, "b": 2, "c": 7}
         assert shown(metrics, "hitters_total") == 0, "they were counted when they were reported"
-        metrics.restored([*history, Decided(9, 5, period)], published=9)
+        metrics.hitters.restored(published_before([*history, Decided(9, 5, period)], 9, TIMING))
         assert shown(metrics, "hitter_estimate") == {}
 
     def test_a_past_that_is_empty_shows_nothing(self):
         metrics = new_metrics()
-        metrics.restored([], published=-1)
+        metrics.hitters.restored([])
         assert shown(metrics, "hitter_estimate") == {}
 
 
@@ -377,6 +389,13 @@ class TestErrors:
         assert shown(metrics, "journal_errors_total") == 1
 
 
+class TestRestoring:
+    def test_how_long_the_ledger_took_to_read_is_shown(self):
+        metrics = new_metrics()
+        metrics.restored(3.5)
+        assert shown(metrics, "restore_seconds") == 3.5
+
+
 class TestSituation:
     def test_it_is_shown_as_of_the_moment_of_a_scrape(self):
         metrics = new_metrics()
@@ -384,14 +403,12 @@ class TestSituation:
             ready=True,
             watermark_lag_seconds=71.5,
             clock_skew_seconds=0.25,
-            restore_seconds=3.5,
             records_lost=4,
             input_lag={"0": 5, "1": 0},
         )
         assert shown(metrics, "ready", now) == 1
         assert shown(metrics, "watermark_lag_seconds", now) == 71.5
         assert shown(metrics, "clock_skew_seconds", now) == 0.25
-        assert shown(metrics, "restore_seconds", now) == 3.5
         assert shown(metrics, "records_lost_total", now) == 4
         assert shown(metrics, "input_lag", now) == {"0": 5, "1": 0}
         assert shown(metrics, "ready", Situation()) == 0

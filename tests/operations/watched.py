@@ -6,8 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.operations.metrics import Metrics, Situation
 from streamer.stream.engine import Engine
+from streamer.stream.publication import Recorder
 from streamer.stream.timing import StepTiming
-from tests.stream.making import batch, record, started
+from tests.stream.making import TIMING, batch, record, started
 
 
 def new_metrics(most_items=100):
@@ -44,6 +45,7 @@ class Watched:
 
     def __post_init__(self):
         self.metrics.started(self.engine)
+        self.recorder = Recorder(TIMING, -1 if self.engine.closed is None else self.engine.closed)
 
     def read(self, records, arrivals=None, now=None):
         """Read records, as the service does."""
@@ -57,7 +59,16 @@ class Watched:
 
     def close(self, through):
         while not self.engine.has_closed(through):
-            self.metrics.closed(self.engine.close_next(through), self.engine)
+            decided = self.engine.close_next(through)
+            if decided.hitters:
+                self.publish(self.recorder.with_results(decided))
+            self.metrics.closed(decided, self.engine)
+        self.publish(self.recorder.without_results(self.engine.closed, self.engine.period))
+
+    def publish(self, publication):
+        if publication is not None:
+            self.recorder.recorded = publication.through
+            self.metrics.hitters.published(publication)
 
     def shown(self, name, situation=None):
         return shown(self.metrics, name, situation)

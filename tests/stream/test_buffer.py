@@ -30,7 +30,7 @@ def filled(events, sizes=()):
 
 
 def held(buffer):
-    contents = buffer.contents()
+    contents = buffer.holdings()
     names = {number: name for name, number in contents.numbers.items()}
     users = contents.users.tolist()
     assert users == sorted(set(users)), "users come in rising order, each once"
@@ -113,5 +113,5 @@ class TestSize:
         assert len(filled([(1, "a", 5), (1, "a", 5)])) == 2
 
     def test_items_are_numbered_once_each(self):
-        contents = filled([(user, "ab"[user % 2], 0) for user in range(100)]).contents()
+        contents = filled([(user, "ab"[user % 2], 0) for user in range(100)]).holdings()
         assert contents.numbers == {"a": 0, "b": 1}

@@ -199,11 +199,6 @@ class TestPeriodNumbers:
         assert [one.period for one in steps] == [0] * 16 + [1] * 4
 
 
-class TestPublished:
-    def test_nothing_is_known_of_output_files_unless_it_says_what(self):
-        assert dict(Published(7).outputs) == {}
-
-
 class Service:
     """An engine and its recorder, driven as the service drives them."""
 

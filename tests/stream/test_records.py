@@ -12,6 +12,7 @@ from streamer.ledger.contract import Entry
 from streamer.monitors.seam import Hitter
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
+from streamer.stream.publication import Recorder
 from tests.stream.making import MINUTES, terms, written
 
 TERMS = terms(epsilon=1.0, delta=1e-6, contributions=3, period_steps=20, beta=0.05)
@@ -22,10 +23,14 @@ def period():
     return Period.containing(29, TERMS)
 
 
+def results_of(decided):
+    return list(Recorder(MINUTES, decided.step - 1).with_results(decided).results)
+
+
 class TestResults:
     def test_a_result_is_that_of_the_contract(self, period):
         decided = Decided(29, 29, period, (Hitter("crash:NPE", 812),))
-        [result] = result_records(decided, MINUTES)
+        [result] = results_of(decided)
         assert written(result) == [
             ("step", 29),
             ("start", "2026-01-01T00:29:00Z"),
@@ -42,7 +47,7 @@ class TestResults:
 
     def test_there_is_one_for_each_hitter_in_their_order(self, period):
         hitters = tuple(Hitter(item, 800 + place) for place, item in enumerate("abc"))
-        results = result_records(Decided(29, 29, period, hitters), MINUTES)
+        results = results_of(Decided(29, 29, period, hitters))
         assert [(result.item, result.estimate) for result in results] == [
             ("a", 800),
             ("b", 801),
@@ -50,12 +55,12 @@ class TestResults:
         ]
 
     def test_a_step_without_hitters_has_none(self, period):
-        assert list(result_records(Decided(29, 29, period), MINUTES)) == []
+        assert results_of(Decided(29, 29, period)) == []
 
     @given(st.text())
     def test_an_item_of_any_text_is_read_back(self, item):
         decided = Decided(29, 29, Period.containing(29, TERMS), (Hitter(item, 812),))
-        [result] = result_records(decided, MINUTES)
+        [result] = results_of(decided)
         assert json.loads(msgspec.json.encode(result))["item"] == item
 
 

@@ -1,58 +1,72 @@
-"""Several watchers are told of everything, one after the other."""
+"""Several watchers, and several audiences, hear everything, one after the other."""
 
 import inspect
 
 import pytest
 
-from streamer.stream.watching import NOBODY, Phase, Watcher, Watchers
+from streamer.stream.publication import Audience, Audiences
+from streamer.stream.watching import Phase, Watcher, Watchers
 
-TOLD = {
-    "restored": ([], 7),
+RAW = {
+    "restored": (0.5,),
     "started": ("engine",),
     "received": ("batch", "received"),
     "timed": (Phase.APPEND, 0.5),
     "closed": ("decided", "engine"),
-    "published": ("publication",),
     "failed": (TimeoutError(), True),
 }
+PUBLIC = {
+    "restored": (["publication"],),
+    "started": ("terms",),
+    "published": ("publication",),
+}
+KINDS = [(Watcher, Watchers, RAW), (Audience, Audiences, PUBLIC)]
+CASES = [
+    pytest.param(one, several, event, heard, id=f"{one.__name__}-{event}")
+    for one, several, events in KINDS
+    for event, heard in events.items()
+]
 
 
-class Noting(Watcher):
-    """Notes what it is told, with its own name."""
+def noting(kind, events, name, story):
+    """One of this kind that notes what it hears, with its own name."""
 
-    def __init__(self, name, story):
-        self._name, self._story = name, story
+    class Noting(kind):
+        def __getattribute__(self, event):
+            if event not in events:
+                return super().__getattribute__(event)
+            return lambda *heard: story.append((name, event, heard))
 
-    def __getattribute__(self, name):
-        if name not in TOLD:
-            return super().__getattribute__(name)
-        return lambda *told: self._story.append((self._name, name, told))
-
-
-def test_all_that_a_watcher_can_be_told_is_known_here():
-    methods = {name for name, _ in inspect.getmembers(Watcher, inspect.isfunction)}
-    assert methods == set(TOLD)
+    return Noting()
 
 
-@pytest.mark.parametrize("event", TOLD)
-def test_each_is_told_of_everything_in_their_order(event):
+@pytest.mark.parametrize(("one", "several", "events"), KINDS)
+def test_all_that_can_be_heard_is_known_here(one, several, events):
+    del several
+    methods = {name for name, _ in inspect.getmembers(one, inspect.isfunction)}
+    assert methods == set(events)
+
+
+@pytest.mark.parametrize(("one", "several", "event", "heard"), CASES)
+def test_each_hears_everything_in_their_order(one, several, event, heard):
     story = []
-    watchers = Watchers((Noting("first", story), Noting("second", story)))
-    getattr(watchers, event)(*TOLD[event])
-    assert story == [("first", event, TOLD[event]), ("second", event, TOLD[event])]
+    both = several([noting(one, {event}, name, story) for name in ("first", "second")])
+    getattr(both, event)(*heard)
+    assert story == [("first", event, heard), ("second", event, heard)]
 
 
-@pytest.mark.parametrize("event", TOLD)
-def test_watchers_may_be_several_again(event):
+@pytest.mark.parametrize(("one", "several", "event", "heard"), CASES)
+def test_they_may_be_several_again(one, several, event, heard):
     story = []
-    getattr(Watchers((NOBODY, Watchers((Noting("inner", story),)))), event)(*TOLD[event])
-    assert story == [("inner", event, TOLD[event])]
+    inner = several((noting(one, {event}, "inner", story),))
+    getattr(several((one(), inner)), event)(*heard)
+    assert story == [("inner", event, heard)]
 
 
-@pytest.mark.parametrize("event", TOLD)
-def test_who_is_interested_in_nothing_does_nothing(event):
-    assert getattr(Watchers(()), event)(*TOLD[event]) is None
-    assert getattr(NOBODY, event)(*TOLD[event]) is None
+@pytest.mark.parametrize(("one", "several", "event", "heard"), CASES)
+def test_who_is_interested_in_nothing_does_nothing(one, several, event, heard):
+    assert getattr(several(()), event)(*heard) is None
+    assert getattr(one(), event)(*heard) is None
 
 
 def test_the_phases_are_those_of_closing_a_step():

@@ -21,14 +21,6 @@ DEADLINE = 30
 
 
 @dataclass
-class Standing:
-    """Of an engine, what a board may ask it."""
-
-    terms: Terms
-    period: Period | None = None
-
-
-@dataclass
 class Stream:
     """Publishes steps to a board, in the records that the product publishes."""
 
@@ -38,14 +30,14 @@ class Stream:
     timing: StepTiming = SECONDS
 
     def __post_init__(self):
-        self.engine = Standing(self.terms, Period.containing(self.first, self.terms))
+        self.period = Period.containing(self.first, self.terms)
         self.recorder = Recorder(self.timing, self.first - 1)
-        self.board.started(self.engine)
+        self.board.started(self.terms)
 
     def decided(self, step, hitters):
-        self.engine.period = self.engine.period.at(step, self.terms)
+        self.period = self.period.at(step, self.terms)
         named = tuple(Hitter(item, hitters[item]) for item in sorted(hitters))
-        return Decided(step, step, self.engine.period, named)
+        return Decided(step, step, self.period, named)
 
     def step(self, **hitters):
         self.report(hitters)
@@ -59,7 +51,6 @@ class Stream:
             publication = self.recorder.without_results(decided.step, decided.period)
         self.recorder.recorded = decided.step
         self.board.published(publication)
-        self.board.closed(decided, self.engine)
         return decided
 
 

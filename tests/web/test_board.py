@@ -1,14 +1,14 @@
 """What a board shows of a stream, and what it must not."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from streamer.stream.decided import Decided
+from streamer.stream.publication import published_before
 from streamer.web.board import Board
 from tests.stream.making import terms
-from tests.web.making import SECONDS, Standing, new_stream
+from tests.web.making import SECONDS, new_stream
 
 
 def shown(board):
@@ -23,6 +23,11 @@ def hitters(board):
     return {hitter.item: hitter.estimate for hitter in board.current.hitters}
 
 
+def restore(board, history, published, **limit):
+    """As at a start of the service."""
+    board.restored(published_before(history, published, SECONDS, **limit))
+
+
 def history_of(stream, *decisions):
     """Decisions as a journal gives them back."""
     return [stream.decided(step, hitters) for step, hitters in decisions]
@@ -33,7 +38,7 @@ def test_a_step_is_shown_with_its_results():
     stream.step(a=120, b=95)
     [record] = shown(stream.board)
     assert (record["step"], record["hitters"], record["start"]) == (1, 2, "2026-01-01T00:00:01Z")
-    plan = stream.engine.period
+    plan = stream.period
     assert record["results"] == [
         {"item": "a", "estimate": 120, "margin": plan.margin, "threshold": plan.plan.threshold},
         {"item": "b", "estimate": 95, "margin": plan.margin, "threshold": plan.plan.threshold},
@@ -106,7 +111,7 @@ def test_a_restored_board_shows_what_was_published():
     live = new_stream()
     decisions = [live.report({"a": 120} if number % 2 else {}) for number in range(1, 8)]
     board = Board(SECONDS)
-    board.restored(decisions, published=7)
+    restore(board, decisions, published=7)
     assert shown(board) == shown(live.board)
     assert board.current == live.board.current
     assert board.promise == live.board.promise
@@ -115,7 +120,7 @@ def test_a_restored_board_shows_what_was_published():
 def test_how_a_journal_cuts_empty_runs_is_not_shown():
     """One user's event in a quiet hour cuts a run in the journal: nobody may see that."""
     stream = new_stream()
-    period = stream.engine.period
+    period = stream.period
     whole = [
         *history_of(stream, (1, {"a": 120})),
         Decided(900, 2, period),
@@ -133,17 +138,17 @@ def test_how_a_journal_cuts_empty_runs_is_not_shown():
     ]
     boards = [Board(SECONDS), Board(SECONDS)]
     for board, history in zip(boards, (whole, cut), strict=True):
-        board.restored(history, published=950)
+        restore(board, history, published=950)
     assert shown(boards[0]) == shown(boards[1])
     assert [step for _, step, _ in steps(boards[0])[:3]] == [1, 900, 901]
 
 
 def test_only_the_last_steps_of_a_journal_are_taken_up_however_many_entries_it_has():
     stream = new_stream()
-    period = stream.engine.period
+    period = stream.period
     busy = [Decided(step, step, period) for step in range(1, 200)]
-    board = Board(SECONDS, most_steps=50)
-    board.restored([*busy, *history_of(stream, (200, {"a": 120}))], published=200)
+    board = Board(SECONDS)
+    restore(board, [*busy, *history_of(stream, (200, {"a": 120}))], 200, most_steps=50)
     assert (board.oldest, board.through) == (151, 200)
 
 
@@ -151,7 +156,7 @@ def test_what_is_decided_but_not_published_is_not_shown_before_it_is():
     stream = new_stream()
     history = history_of(stream, (1, {"a": 120}), (2, {}), (3, {"b": 80}))
     board = Board(SECONDS)
-    board.restored(history, published=2)
+    restore(board, history, published=2)
     assert (board.through, hitters(board)) == (2, {})
     stream.recorder.recorded = 2
     board.published(stream.recorder.with_results(history[2]))
@@ -162,31 +167,29 @@ def test_what_is_told_twice_is_shown_once():
     stream = new_stream()
     decisions = [stream.report({"a": 120}), stream.report({"b": 80})]
     before = shown(stream.board)
-    stream.board.restored(decisions, published=2)
+    restore(stream.board, decisions, published=2)
     assert shown(stream.board) == before
 
 
 def test_a_new_journal_restores_nothing():
     board = Board(SECONDS)
-    board.restored([], published=5)
+    restore(board, [], published=5)
     assert (board.oldest, board.through, board.current.step) == (None, None, None)
 
 
 def test_the_promise_is_there_before_the_first_step():
     board = Board(SECONDS)
-    board.started(Standing(terms(contributions=7)))
+    board.started(terms(contributions=7))
     assert (board.promise.contributions, board.promise.period) == (7, None)
     assert board.promise.threshold == terms(contributions=7).plan().threshold
 
 
-def test_a_new_period_is_shown_with_its_first_published_step_and_not_when_it_is_entered():
+def test_a_new_period_is_shown_with_its_first_published_step():
     stream = new_stream(period_steps=10)
     stream.report({"a": 120}, skipping=5)
     assert stream.board.promise.period == 0
-    stream.engine.period = replace(stream.engine.period.at(12, stream.terms))
-    stream.board.closed(Decided(12, 8, stream.engine.period), stream.engine)
-    assert stream.board.promise.period == 0, "how empty steps are closed together is internal"
-    stream.board.published(stream.recorder.without_results(12, stream.engine.period))
+    following = stream.period.at(12, stream.terms)
+    stream.board.published(stream.recorder.without_results(12, following))
     assert (stream.board.promise.period, stream.board.promise.first) == (1, 10)
 
 

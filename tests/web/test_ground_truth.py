@@ -34,7 +34,7 @@ async def ask(stream, truth):
 async def test_true_numbers_are_beside_the_estimates(stream):
     stream.step(a=1_020)
     answer = await ask(stream, told(TrueStep(1, {"a": 1_000, "b": 9}, fewer=70, singles=50)))
-    threshold = stream.engine.period.plan.threshold
+    threshold = stream.period.plan.threshold
     assert answer == {
         "label": "Ground truth, known only because this is a simulation",
         "step": 1,

@@ -43,7 +43,7 @@ def test_the_factor_is_rounded_up_because_it_is_a_bound(epsilon, words):
 def test_the_promise_has_the_numbers_of_its_period():
     stream = new_stream(contributions=3, refresh_steps=2, period_steps=50, first=120)
     stream.step(a=100)
-    promise, period = stream.board.promise, stream.engine.period
+    promise, period = stream.board.promise, stream.period
     assert (promise.period, promise.first, promise.period_steps) == (2, 100, 50)
     assert (promise.threshold, promise.margin) == (period.plan.threshold, period.margin)
     assert promise.noise_scale == period.plan.calibration.noise_scale

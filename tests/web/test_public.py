@@ -32,7 +32,7 @@ async def ask(stream, path, **options):
 async def test_hitters_are_those_of_the_last_step_with_all_that_their_record_has(stream):
     answer = (await ask(stream, "/api/hitters")).json()
     assert (answer["step"], answer["end"]) == (5, "2026-01-01T00:00:06Z")
-    period = stream.engine.period
+    period = stream.period
     assert answer["hitters"] == [
         {
             "step": 5,

@@ -62,7 +62,7 @@ async def test_a_hitter_is_shown_within_two_seconds_of_its_step(visit):
 
 async def test_a_row_tells_estimate_margin_threshold_and_trend(visit):
     stream = new_stream(epsilon=1.0)
-    period = stream.engine.period
+    period = stream.period
     for estimate in (1_000, 2_000, 3_000, 4_500):
         stream.step(a=estimate)
     async with serving(stream.board) as server, visit(server.url) as page:

@@ -91,7 +91,7 @@ async def test_the_map_can_be_read_with_the_keyboard(visit):
         await live(page)
         await page.locator("#chart").focus()
         readout = page.locator("#readout")
-        margin = stream.engine.period.margin
+        margin = stream.period.margin
         await page.keyboard.press("ArrowLeft")
         await expect(readout).to_have_text(f"00:00:03 · a · about 303 users ± {margin}")
         await page.keyboard.press("ArrowLeft")
@@ -142,7 +142,7 @@ async def test_a_screen_reader_finds_headings_a_list_a_state_and_a_table(visit):
         await expect(chart).to_be_visible()
         await page.locator("summary").click()
         cells = page.get_by_role("table").get_by_role("row").nth(1)
-        await expect(cells).to_contain_text(f"a 300 ± {stream.engine.period.margin}")
+        await expect(cells).to_contain_text(f"a 300 ± {stream.period.margin}")
         announced = await page.locator("#announcer").inner_text()
         assert announced == "", "what is there at the start is no news"
 

@@ -1,13 +1,43 @@
-"""Which hitters are current: the largest, and none for longer than it is true."""
+"""Which hitters a metric shows: the largest, and none for longer than it is true."""
 
 from hypothesis import given
 from hypothesis import strategies as st
-from streamer.operations.estimates import CurrentEstimates
+from prometheus_client import CollectorRegistry, Gauge
 
 from streamer.monitors.seam import Hitter
+from streamer.operations.hitter_gauge import HitterGauge
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
-from tests.stream.making import terms
+from streamer.stream.publication import Recorder
+from tests.stream.making import TIMING, terms
+
+
+class CurrentEstimates:
+    """The gauge behind a stream of decisions, and what it shows."""
+
+    def __init__(self, most):
+        self._registry = CollectorRegistry()
+        gauge = Gauge("estimate", "Of an item.", ["item"], registry=self._registry)
+        self._hitters = HitterGauge(gauge, most)
+        self._recorder = Recorder(TIMING, 0)
+
+    def after(self, decided):
+        if decided.hitters:
+            publication = self._recorder.with_results(decided)
+        else:
+            publication = self._recorder.without_results(decided.step, decided.period)
+        self._recorder.recorded = decided.step
+        self._hitters.published(publication)
+        return self.shown
+
+    @property
+    def shown(self):
+        [family] = self._registry.collect()
+        return {sample.labels["item"]: sample.value for sample in family.samples}
+
+    @property
+    def items(self):
+        return set(self.shown)
 
 
 def decided(step, reports, refresh_steps=1, first=None):

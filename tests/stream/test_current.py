@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from streamer.stream.current import CurrentHitters
-from streamer.web.answers import Trend
+from streamer.stream.current import CurrentHitters, Trend
 from tests.web.making import new_stream
 
 
@@ -17,7 +16,7 @@ def trend_of(*estimates):
     return hitter.trend
 
 
-MARGIN = new_stream(epsilon=1.0).engine.period.margin
+MARGIN = new_stream(epsilon=1.0).period.margin
 
 
 @pytest.mark.parametrize(
@@ -74,8 +73,9 @@ def test_an_item_that_rests_between_reports_has_one_run():
 
 def test_items_that_are_gone_are_forgotten():
     stream, current = new_stream(), CurrentHitters()
-    stream.report({f"item-{number}": 120 for number in range(100)})
-    current.note(stream.recorder.with_results(stream.decided(2, {"a": 120})).results, refresh=1)
-    assert len(current.at(2, refresh=1)) == 1
-    assert current.at(10, refresh=1) == ()
-    assert not current._runs
+    for step in range(1, 200):
+        current.take(stream.recorder.with_results(stream.decided(step, {f"item-{step}": 120})))
+        stream.recorder.recorded = step
+    assert [each.latest.item for each in current.now()] == ["item-199"]
+    # Those that may still go on are the last three.
+    assert len(current) == 3
