@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "streamer"
 CORE = {"errors", "privacy", "monitors"}
 ENGINE = CORE | {"stream"}
 EDGES = ENGINE | {"kafka", "ledger", "lines", "fleet"}
-EVERYTHING = EDGES | {"operations", "web", "service", "config", "experiments", "plots", "terminal"}
+EVERYTHING = EDGES | {"operations", "web", "service", "settings", "config"}
+EVERYTHING |= {"experiments", "plots", "terminal"}
 
 # room: (rooms of ours it may import, third-party packages it may import)
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
@@ -25,7 +26,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "kafka": (ENGINE | {"backoff", "config", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
     "lines": (ENGINE, {"numpy"}),
     "fleet": (ENGINE, {"numpy", "msgspec"}),
-    "config": ({"errors", "privacy"}, {"pydantic", "pydantic_core", "pydantic_settings", "yaml"}),
+    "settings": ({"privacy"}, {"pydantic", "pydantic_core"}),
+    "config": ({"errors", "settings"}, {"pydantic", "pydantic_settings", "yaml"}),
     "operations": (ENGINE | {"config"}, {"prometheus_client"}),
     "web": (
         ENGINE | {"backoff", "operations", "fleet"},

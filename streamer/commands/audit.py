@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamer.commands import options
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Domain
 
 if TYPE_CHECKING:
     from streamer.experiments.audit import Finding
@@ -19,16 +19,16 @@ FEWEST_TRIALS, MOST_TRIALS = 1_000, 10_000_000
 
 def audit_command(
     trials: Annotated[int, typer.Option(help="Games per attack and world.")] = 200_000,
-    epsilon: options.Epsilon = 1.0,
-    delta: options.Delta = 1e-6,
-    contributions: options.Contributions = 10,
-    neighbours: options.NeighboursChoice = Neighbours.REPLACE,
-    period: options.Period = 1440,
-    calibration: options.Calibration = Method.EXACT,
-    beta: options.Beta = 0.05,
-    items: options.ItemsCount = 100_000,
+    epsilon: options.Epsilon = options.PRIVACY.epsilon,
+    delta: options.Delta = options.PRIVACY.delta,
+    contributions: options.Contributions = options.PRIVACY.contributions,
+    neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
+    period: options.Period = options.PRIVACY.period_steps,
+    calibration: options.Calibration = options.PRIVACY.calibration,
+    beta: options.Beta = options.PRIVACY.beta,
+    items: options.ItemsCount = options.PRIVACY.items,
     domain: options.DomainChoice = Domain.OPEN,
-    threshold: options.Threshold = None,
+    threshold: options.Threshold = options.PRIVACY.threshold,
     json: options.Json = False,
 ) -> None:
     """Play the privacy game against the monitor with its real noise.

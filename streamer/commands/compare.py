@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamer.commands import options
-from streamer.privacy.terms import Neighbours
 
 if TYPE_CHECKING:
     from streamer.experiments.comparison import Row
@@ -22,10 +21,10 @@ def compare_command(
     users: Annotated[int, typer.Option(help="How many users the example has.")] = 1_000_000,
     trials: Annotated[int, typer.Option(help="Run it so often and print averages.")] = 1,
     seed: options.Seed = None,
-    epsilon: options.Epsilon = 1.0,
-    delta: options.Delta = 1e-6,
-    neighbours: options.NeighboursChoice = Neighbours.REPLACE,
-    beta: options.Beta = 0.05,
+    epsilon: options.Epsilon = options.PRIVACY.epsilon,
+    delta: options.Delta = options.PRIVACY.delta,
+    neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
+    beta: options.Beta = options.PRIVACY.beta,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:

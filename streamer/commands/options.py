@@ -3,75 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from streamer.commands.setting_flags import setting_option
 from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.settings import PrivacySettings, StreamSettings
 
 _GUARANTEE = "The guarantee"
 _PLANNING = "What is planned for"
 _OUTPUT = "Output"
 
-Epsilon = Annotated[
-    float,
-    typer.Option(help="ε: how much one user may change the odds.", rich_help_panel=_GUARANTEE),
-]
-Delta = Annotated[
-    float, typer.Option(help="δ: the probability left out of it.", rich_help_panel=_GUARANTEE)
-]
-Contributions = Annotated[
-    int,
-    typer.Option(
-        help="k: reports a user counts for in a period before falling silent.",
-        rich_help_panel=_GUARANTEE,
-    ),
-]
-NeighboursChoice = Annotated[
-    Neighbours,
-    typer.Option(
-        "--neighbours", help="Which two worlds must look alike.", rich_help_panel=_GUARANTEE
-    ),
-]
-Period = Annotated[
-    int,
-    typer.Option(
-        help="Steps in a budget period; budgets start again after it.", rich_help_panel=_GUARANTEE
-    ),
-]
-Calibration = Annotated[
-    Method,
-    typer.Option(
-        "--calibration",
-        help="Which analysis the noise comes from: ours, or the paper's constants.",
-        rich_help_panel=_GUARANTEE,
-    ),
-]
+# The defaults of the service are those of the commands, too. They are not validated here: that
+# would build the validators, which takes longer than reading the declarations.
+PRIVACY: Final = PrivacySettings.model_construct()
+STREAM: Final = StreamSettings.model_construct()
+
+Epsilon = Annotated[float, setting_option(PrivacySettings, "epsilon", _GUARANTEE)]
+Delta = Annotated[float, setting_option(PrivacySettings, "delta", _GUARANTEE)]
+Contributions = Annotated[int, setting_option(PrivacySettings, "contributions", _GUARANTEE)]
+NeighboursChoice = Annotated[Neighbours, setting_option(PrivacySettings, "neighbours", _GUARANTEE)]
+Period = Annotated[int, setting_option(PrivacySettings, "period_steps", _GUARANTEE)]
+Calibration = Annotated[Method, setting_option(PrivacySettings, "calibration", _GUARANTEE)]
 Step = Annotated[
     float, typer.Option(help="Seconds in a step; only printed.", rich_help_panel=_PLANNING)
 ]
-Beta = Annotated[
-    float,
-    typer.Option(
-        help="β: the chance of any miss or false report in a period.", rich_help_panel=_PLANNING
-    ),
-]
-ItemsCount = Annotated[
-    int,
-    typer.Option("--items", help="Distinct items in a step, at most.", rich_help_panel=_PLANNING),
-]
+Beta = Annotated[float, setting_option(PrivacySettings, "beta", _PLANNING)]
+ItemsCount = Annotated[int, setting_option(PrivacySettings, "items", _PLANNING)]
 DomainChoice = Annotated[
     Domain,
     typer.Option(
-        "--domain",
         help="open: items as they come, as in the service; declared: all are known before.",
         rich_help_panel=_PLANNING,
     ),
 ]
-Threshold = Annotated[
-    int | None,
-    typer.Option(help="A threshold by hand instead of the planned one.", rich_help_panel=_PLANNING),
-]
+Threshold = Annotated[int | None, setting_option(PrivacySettings, "threshold", _PLANNING)]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=_OUTPUT)
 ]

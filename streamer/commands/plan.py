@@ -5,29 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamer.commands import options
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Domain
+from streamer.settings import LONGEST_SECONDS
 
 if TYPE_CHECKING:
     from streamer.privacy.threshold import Plan
 
-LONGEST_STEP = 86_400 * 366
-"""In seconds, as in the settings of the service."""
 PERIODS = (1, 7, 30, 365)
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 
 def plan_command(
-    epsilon: options.Epsilon = 1.0,
-    delta: options.Delta = 1e-6,
-    contributions: options.Contributions = 10,
-    neighbours: options.NeighboursChoice = Neighbours.REPLACE,
-    period: options.Period = 1440,
-    calibration: options.Calibration = Method.EXACT,
-    step: options.Step = 60.0,
-    beta: options.Beta = 0.05,
-    items: options.ItemsCount = 100_000,
+    epsilon: options.Epsilon = options.PRIVACY.epsilon,
+    delta: options.Delta = options.PRIVACY.delta,
+    contributions: options.Contributions = options.PRIVACY.contributions,
+    neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
+    period: options.Period = options.PRIVACY.period_steps,
+    calibration: options.Calibration = options.PRIVACY.calibration,
+    step: options.Step = options.STREAM.step_seconds,
+    beta: options.Beta = options.PRIVACY.beta,
+    items: options.ItemsCount = options.PRIVACY.items,
     domain: options.DomainChoice = Domain.OPEN,
-    threshold: options.Threshold = None,
+    threshold: options.Threshold = options.PRIVACY.threshold,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -36,7 +35,7 @@ def plan_command(
     from streamer.privacy.guarantee import Guarantee, check_positive
     from streamer.privacy.threshold import Workload, plan
 
-    check_positive("step", step, at_most=LONGEST_STEP)
+    check_positive("step", step, at_most=LONGEST_SECONDS)
     guarantee = Guarantee(epsilon, delta, contributions, neighbours)
     planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
     report = plan_report(planned)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamer.commands.setting_flags import GivenSettings, with_setting_flags
 from streamer.errors import InputError
-from streamer.privacy.terms import Method, Neighbours
 
 if TYPE_CHECKING:
     from streamer.config import Settings
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     from streamer.service.line_job import LineJob
     from streamer.service.summary import Summary
 
-_INPUT, _OUTPUT, _STREAM, _PRIVACY = "Input", "Output and state", "Stream", "Privacy"
+_INPUT, _OUTPUT = "Input", "Output and state"
 
 
-def _setting(help_text: str, panel: str) -> Any:
-    return typer.Option(help=help_text, rich_help_panel=panel, show_default=False)
-
-
+@with_setting_flags
 def run_command(
     source: Annotated[
         str,
@@ -72,63 +69,14 @@ def run_command(
         ),
     ] = False,
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
-    bootstrap_servers: Annotated[
-        str | None, _setting("Kafka: host:port, separated by commas.", _INPUT)
-    ] = None,
-    create_topics: Annotated[
-        bool | None, _setting("Kafka: make topics that are missing.", _INPUT)
-    ] = None,
-    step_seconds: Annotated[float | None, _setting("Length of a step.", _STREAM)] = None,
-    lateness_seconds: Annotated[
-        float | None, _setting("How late an event may arrive.", _STREAM)
-    ] = None,
-    epoch: Annotated[str | None, _setting("Where step 0 begins.", _STREAM)] = None,
-    ahead_seconds: Annotated[
-        float | None, _setting("How far ahead a time may lie.", _STREAM)
-    ] = None,
-    epsilon: Annotated[float | None, _setting("ε.", _PRIVACY)] = None,
-    delta: Annotated[float | None, _setting("δ.", _PRIVACY)] = None,
-    contributions: Annotated[int | None, _setting("k.", _PRIVACY)] = None,
-    period_steps: Annotated[int | None, _setting("Steps in a budget period.", _PRIVACY)] = None,
-    refresh_steps: Annotated[
-        int | None, _setting("Steps that a reported item rests.", _PRIVACY)
-    ] = None,
-    neighbours: Annotated[Neighbours | None, _setting("Kind of neighbours.", _PRIVACY)] = None,
-    calibration: Annotated[Method | None, _setting("Where noise comes from.", _PRIVACY)] = None,
-    threshold: Annotated[int | None, _setting("A threshold by hand.", _PRIVACY)] = None,
-    beta: Annotated[float | None, _setting("β that is planned for.", _PRIVACY)] = None,
-    items: Annotated[int | None, _setting("Items a step, at most.", _PRIVACY)] = None,
-    key_file: Annotated[Path | None, _setting("Key of the pseudonyms.", _PRIVACY)] = None,
+    *,
+    given: GivenSettings,
 ) -> None:
     """Read events, report what many users hold, keep the budgets."""
     from streamer.config import load
     from streamer.service.line_job import LineJob
 
-    settings = load(
-        {
-            "kafka": {"bootstrap_servers": bootstrap_servers, "create_topics": create_topics},
-            "stream": {
-                "step_seconds": step_seconds,
-                "lateness_seconds": lateness_seconds,
-                "epoch": epoch,
-                "ahead_seconds": ahead_seconds,
-            },
-            "privacy": {
-                "epsilon": epsilon,
-                "delta": delta,
-                "contributions": contributions,
-                "period_steps": period_steps,
-                "refresh_steps": refresh_steps,
-                "neighbours": neighbours,
-                "calibration": calibration,
-                "threshold": threshold,
-                "beta": beta,
-                "items": items,
-                "key_file": key_file,
-            },
-        },
-        config,
-    )
+    settings = load(given, config)
     if source == "kafka":
         _refuse_for_kafka(
             {"--sorted": ordered, "--live": live, "--sink": sink, "--steps": steps}
@@ -136,9 +84,7 @@ def run_command(
         )
         _run_kafka(settings)
     else:
-        _refuse_for_lines(
-            {"--bootstrap-servers": bootstrap_servers, "--create-topics": create_topics}
-        )
+        _refuse_for_lines(given["kafka"])
         _run_lines(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
 
 
@@ -152,8 +98,9 @@ def _refuse_for_kafka(given: Mapping[str, object]) -> None:
 
 
 def _refuse_for_lines(given: Mapping[str, object]) -> None:
-    for flag, value in given.items():
+    for name, value in given.items():
         if value:
+            flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} is for kafka: leave it out, or leave out --source")
 
 

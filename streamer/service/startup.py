@@ -6,7 +6,7 @@ import logging
 import secrets
 import stat
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from streamer.config import PrivacySettings, StreamSettings
@@ -39,18 +39,7 @@ def timing_of(settings: StreamSettings) -> StepTiming:
 
 def terms_of(settings: PrivacySettings) -> Terms:
     """The terms, which are planned once here so that wrong ones stop the start."""
-    terms = Terms(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        contributions=settings.contributions,
-        neighbours=settings.neighbours,
-        calibration=settings.calibration,
-        period_steps=settings.period_steps,
-        refresh_steps=settings.refresh_steps,
-        beta=settings.beta,
-        items=settings.items,
-        threshold=settings.threshold,
-    )
+    terms = Terms(**{field.name: getattr(settings, field.name) for field in fields(Terms)})
     terms.plan()
     return terms
 

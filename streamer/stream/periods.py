@@ -11,7 +11,10 @@ from streamer.privacy.threshold import MOST_STEPS, Plan, Workload, plan
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """All settings that the guarantee of a period depends on."""
+    """All settings that the guarantee of a period depends on, under their names.
+
+    They are written into the ledger as they stand here, so names and order stay.
+    """
 
     epsilon: float
     delta: float

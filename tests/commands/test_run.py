@@ -172,8 +172,11 @@ def test_options_of_kafka_are_refused_for_a_file(run, source, flag):
     refused(run("run", "--source", source, *flag), f"{flag[0]} is for kafka")
 
 
-def test_a_choice_of_the_settings_is_told_by_its_values(run, source):
+def test_a_choice_of_the_settings_is_told_by_its_values(run, source, monkeypatch):
     result = run("run", "--source", source, "--calibration", "fractional")
+    refused(result, "'--calibration': 'fractional' is not one of 'exact', 'theorem'")
+    monkeypatch.setenv("STREAMER_PRIVACY__CALIBRATION", "fractional")
+    result = run("run", "--source", source)
     refused(result, "privacy.calibration is fractional: input should be 'exact' or 'theorem'")
 
 

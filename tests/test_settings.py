@@ -1,0 +1,44 @@
+"""Each setting is declared once; what is derived from a declaration follows it."""
+
+from dataclasses import fields
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from streamer.settings import SECTIONS, PrivacySettings, Settings
+from streamer.stream.periods import Terms
+
+ALL = [
+    pytest.param(field, id=f"{section}.{name}")
+    for section, model in SECTIONS.items()
+    for name, field in model.model_fields.items()
+]
+KEYS = {"key", "key_file"}
+
+
+def test_the_sections_are_those_of_the_settings():
+    assert {name: type(section) for name, section in Settings()} == SECTIONS
+
+
+@pytest.mark.parametrize("field", ALL)
+def test_every_setting_is_described_in_a_sentence_of_one_line(field):
+    assert field.description.endswith(".")
+    assert "\n" not in field.description
+
+
+@pytest.mark.parametrize("model", SECTIONS.values())
+def test_every_default_is_a_value_that_would_be_accepted(model):
+    assert model(**model().model_dump()) == model()
+
+
+def test_every_privacy_setting_but_the_keys_is_a_term_of_a_period():
+    assert {field.name for field in fields(Terms)} == set(PrivacySettings.model_fields) - KEYS
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Terms)])
+def test_a_term_has_the_type_of_its_setting(name):
+    declared, term = PrivacySettings.model_fields[name].annotation, get_type_hints(Terms)[name]
+    if get_origin(declared) is Literal:  # some of an enumeration's members
+        assert all(isinstance(choice, term) for choice in get_args(declared))
+    else:
+        assert declared == term
