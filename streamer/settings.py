@@ -1,7 +1,8 @@
 """All settings: each is declared here, once, with its type, its default and its description.
 
 Derived from these declarations are the flags of `run` with their help, the terms of a period,
-and the help and the defaults of `plan`, `audit` and `compare`. `config.py` reads the values.
+the help and the defaults of `plan`, `audit` and `compare`, and the comments that `config`
+prints. `config.py` reads the values.
 
 Every command imports this module, so its import must stay quick: no model is made in it,
 and validators are built when they are first needed.

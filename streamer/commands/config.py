@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
 
 from streamer.commands import options
+from streamer.settings import SECTIONS
 
 
 def config_command(
@@ -28,6 +30,10 @@ def config_command(
     settings = effective.model_dump(mode="json")
     if json:
         print_json(settings)
-    else:
-        typer.echo("# In the environment: STREAMER_SECTION__NAME, e.g. STREAMER_PRIVACY__EPSILON=1")
-        typer.echo(yaml.safe_dump(settings, sort_keys=False), nl=False)
+        return
+    typer.echo("# In the environment: STREAMER_SECTION__NAME, e.g. STREAMER_PRIVACY__EPSILON=1")
+    for section, values in settings.items():
+        typer.echo(f"{section}:")
+        for name, value in values.items():
+            typer.echo(f"  # {SECTIONS[section].model_fields[name].description}")
+            typer.echo(indent(yaml.safe_dump({name: value}), "  "), nl=False)

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from streamer.config import Settings
+from streamer.settings import SECTIONS
 
 SECRET = "5ec4e7" * 11
 
@@ -22,7 +22,7 @@ def test_it_prints_what_is_in_effect(run, file, monkeypatch):
     printed = json.loads(run("config", "--config", file, "--json").out)
     assert printed["privacy"]["epsilon"] == 2.0
     assert printed["stream"]["step_seconds"] == 7.0
-    assert set(printed) == set(Settings.model_fields)
+    assert set(printed) == set(SECTIONS)
 
 
 def test_what_it_prints_can_be_read_again(run, file, tmp_path):
@@ -32,6 +32,23 @@ def test_what_it_prints_can_be_read_again(run, file, tmp_path):
     again.write_text(first)
     assert run("config", "--config", again).out == first
     assert yaml.safe_load(first)["privacy"]["epsilon"] == 2.0
+
+
+def test_every_setting_stands_under_its_description(run):
+    printed = run("config").out
+    for section, model in SECTIONS.items():
+        for name, field in model.model_fields.items():
+            assert f"\n  # {field.description}\n  {name}: " in printed, (section, name)
+
+
+@pytest.mark.parametrize(
+    "value", [", ".join(["a:1"] * 50), "two\nlines", "# no comment", "'\"", " "]
+)
+def test_a_strange_value_can_be_read_again(run, monkeypatch, value):
+    monkeypatch.setenv("STREAMER_KAFKA__BOOTSTRAP_SERVERS", value)
+    printed = yaml.safe_load(run("config").out)
+    assert printed == json.loads(run("config", "--json").out)
+    assert printed["kafka"]["bootstrap_servers"] == value
 
 
 @pytest.mark.parametrize(
