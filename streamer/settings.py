@@ -46,7 +46,9 @@ class Section(BaseModel):
         """In YAML `yes` and `on` are true, which would count as 1."""
         field = cls.model_fields[str(info.field_name)]
         if isinstance(value, bool) and field.annotation is not bool:
-            raise PydanticCustomError("truth", "true and false are no values of it")
+            raise PydanticCustomError(
+                "truth", "it must not be true or false; YAML reads yes, no, on and off as these"
+            )
         return value
 
 

@@ -180,7 +180,10 @@ class TestWrongOnes:
         """It would count as 1 or 0."""
         [sentence] = complaints(path=file(f"privacy: {{epsilon: {truth}}}"))
         shown = truth != "off"
-        assert sentence == f"privacy.epsilon is {shown}: true and false are no values of it"
+        assert sentence == (
+            f"privacy.epsilon is {shown}: it must not be true or false; "
+            "YAML reads yes, no, on and off as these"
+        )
 
     def test_an_empty_name(self):
         for name in ("events_topic", "transactional_id", "group_id"):
