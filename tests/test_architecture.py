@@ -4,8 +4,11 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+
+from streamer.stream.publication import Publication
 
 PACKAGE = Path(__file__).parent.parent / "streamer"
 
@@ -23,26 +26,36 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "monitors": ({"errors", "privacy"}, {"numpy"}),
     "stream": (CORE, {"numpy", "cryptography", "msgspec", "xxhash"}),
     "ledger": (ENGINE, {"numpy", "msgspec"}),
-    "kafka": (ENGINE | {"backoff", "config", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
     "lines": (ENGINE, {"numpy"}),
     "fleet": (ENGINE, {"numpy", "msgspec"}),
     "settings": ({"privacy"}, {"pydantic", "pydantic_core"}),
     "config": ({"errors", "settings"}, {"pydantic", "pydantic_settings", "yaml"}),
-    "operations": (ENGINE | {"config"}, {"prometheus_client"}),
+    "kafka": (ENGINE | {"backoff", "settings", "ledger"}, {"numpy", "msgspec", "aiokafka"}),
+    "operations": (ENGINE | {"settings"}, {"prometheus_client"}),
     "web": (
         ENGINE | {"backoff", "operations", "fleet"},
         {"starlette", "uvicorn", "prometheus_client", "msgspec", "httpx"},
     ),
     "service": (
-        EDGES | {"backoff", "config", "operations", "web", "streamer"},
-        {"numpy", "aiokafka"},
+        EDGES | {"backoff", "settings", "operations", "web", "streamer"},
+        {"numpy"},
     ),
     "terminal": (ENGINE | {"web"}, {"rich", "msgspec"}),
     "experiments": (CORE, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
-    "commands": (EVERYTHING, {"typer", "rich", "yaml", "msgspec"}),
+    "commands": (EVERYTHING | {"settings"}, {"typer", "rich", "yaml", "msgspec"}),
     "cli": ({"errors", "commands", "operations", "streamer"}, {"typer"}),
     "__init__": (CORE, set()),
+}
+# What is public learns publications and public settings. It cannot even name what is raw:
+# engine, counting, decisions with their charges, ledgers, watchers.
+PUBLIC_SIDE = {
+    *("errors", "backoff", "privacy.terms", "privacy.threshold", "web"),
+    *("stream.current", "stream.periods", "stream.publication", "stream.records", "stream.timing"),
+}
+MAY_SEE_MORE = {
+    "web/operators.py": {"operations.health"},  # the operators' port
+    "web/ground_truth.py": {"fleet.truth"},  # of the demo alone
 }
 # A clock, a file, a socket or a second source of randomness has no place in mathematics.
 IMPURE = {"asyncio", "datetime", "io", "logging", "os", "pathlib", "random", "secrets"}
@@ -90,6 +103,40 @@ def test_imports_follow_the_arrows(module):
             assert room in ours | {room_of(module)}, f"{name_of(module)} imports {target}"
         elif package not in sys.stdlib_module_names:
             assert package in others, f"{name_of(module)} imports {target}"
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if room_of(m) == "web"], ids=name_of)
+def test_what_is_public_learns_publications_and_public_settings_alone(module):
+    allowed = PUBLIC_SIDE | MAY_SEE_MORE.get(name_of(module), set())
+    for target in imported(module):
+        if target.startswith("streamer."):
+            inner = target.removeprefix("streamer.")
+            known = any(inner == each or inner.startswith(f"{each}.") for each in allowed)
+            assert known, f"{name_of(module)} imports {target}"
+
+
+def test_a_publication_carries_nothing_raw():
+    """Whoever holds one cannot reach a user, a charge or a count of anybody's."""
+    reached, due = set(), [Publication]
+    while due:
+        kind = due.pop()
+        if kind in reached:
+            continue
+        reached.add(kind)
+        due += [each for hint in get_type_hints(kind).values() for each in named_in(hint)]
+    assert {kind.__module__ for kind in reached} <= {
+        *("streamer.stream.publication", "streamer.stream.records", "streamer.stream.periods"),
+        *("streamer.privacy.calibration", "streamer.privacy.guarantee", "streamer.privacy.terms"),
+        *("streamer.privacy.threshold",),
+    }
+
+
+def named_in(hint: object) -> Iterator[type]:
+    """The classes of ours in an annotation."""
+    if isinstance(hint, type) and hint.__module__.startswith("streamer."):
+        yield hint
+    for part in get_args(hint):
+        yield from named_in(part)
 
 
 @pytest.mark.parametrize("room", ["privacy", "monitors", "stream"])
