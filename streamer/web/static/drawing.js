@@ -1,4 +1,4 @@
-// How the timeline is drawn on its canvas. A view says which steps, how large, what colours.
+// Draws the timeline on its canvas. A view has the steps, the sizes and the colours.
 
 import { placeOf } from "./history.js";
 import { clock } from "./words.js";
@@ -8,7 +8,7 @@ const TICK_PIXELS = 96;
 
 const xOf = (view, step) => ((step - view.first) / view.steps) * view.width;
 
-// What is known, as far back as the history goes; before that nothing can be said.
+// The background of each row: a bar where steps are loaded, a thin line before them.
 export function drawKnown(context, view, history, rows) {
   const from = Math.max(0, xOf(view, history.oldest));
   for (let row = 0; row < rows; row += 1) {
@@ -20,19 +20,19 @@ export function drawKnown(context, view, history, rows) {
   }
 }
 
-// One item's row. Where steps are narrower than a pixel, the largest of a pixel is shown.
+// The row of one item. Where steps are narrower than a pixel, each pixel shows their maximum.
 export function drawRow(context, view, { steps, estimates }, row, least, most) {
   const top = view.strip + (row + 1) * view.pitch - view.cell - 1;
   const colour = (value) => view.ramp.colour(value, least, most);
-  if (view.refresh > 1) drawRests(context, view, { steps, estimates }, top, colour);
+  if (view.refresh > 1) drawPauses(context, view, { steps, estimates }, top, colour);
   for (const { x, width, value } of columns(view, steps, estimates)) {
     context.fillStyle = colour(value);
     context.fillRect(x, top, width, view.cell);
   }
 }
 
-// After a report an item is not asked about for a while: until then what was said stands.
-function drawRests(context, view, { steps, estimates }, top, colour) {
+// A reported item is not checked again for a while: its report stays valid until then.
+function drawPauses(context, view, { steps, estimates }, top, colour) {
   context.globalAlpha = 0.7;
   for (let place = placeOf(steps, view.first - view.refresh); place < steps.length; place += 1) {
     const end = Math.min(steps[place] + view.refresh, steps[place + 1] ?? Infinity, view.through + 1);
@@ -43,7 +43,8 @@ function drawRests(context, view, { steps, estimates }, top, colour) {
   context.globalAlpha = 1;
 }
 
-// How many items each step has, those that rest among them; returns the largest number.
+// The number of items in each step, with those still valid from earlier steps. Returns the
+// maximum.
 export function drawStrip(context, view, { steps, counts }) {
   const bars = [...columns(view, steps, counts)];
   const most = bars.reduce((largest, { value }) => Math.max(largest, value), 0);

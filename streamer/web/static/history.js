@@ -1,8 +1,8 @@
-// The steps that the page knows, and each item's reports in them.
+// The steps the page has loaded, and the reports of each item in them.
 
 const MOST = 10_000;
 
-// The first place in rising numbers that is not below a value.
+// The first index in ascending numbers whose number is not below a value.
 export function placeOf(numbers, value) {
   let low = 0;
   let high = numbers.length;
@@ -21,7 +21,7 @@ export class History {
 
   clear() {
     this.records = [];
-    this.series = new Map(); // item: {item, steps, estimates, margins}
+    this.series = new Map(); // item -> {item, steps, estimates, margins}
   }
 
   get through() {
@@ -32,7 +32,7 @@ export class History {
     return this.records.length ? firstOf(this.records[0]) : null;
   }
 
-  // Later steps than all that are known.
+  // Adds steps that are newer than all loaded ones.
   append(records) {
     for (const record of records) {
       if (this.through !== null && record.step <= this.through) continue;
@@ -42,19 +42,20 @@ export class History {
     if (this.records.length > MOST * 1.1) this.#replace(this.records.slice(-MOST));
   }
 
-  // Earlier steps than all that are known.
+  // Adds steps that are older than all loaded ones.
   prepend(records) {
     const earlier = records.filter((record) => this.oldest === null || record.step < this.oldest);
     if (earlier.length) this.#replace(earlier.concat(this.records));
   }
 
-  // When a step begins: steps are of one length, so any known one tells.
+  // When a step begins. All steps have the same length, so any loaded step is a reference.
   startOf(step, lengthMs) {
     const known = this.records.at(-1);
     return Date.parse(known.end) + (step - known.step - 1) * lengthMs;
   }
 
-  // What was said of an item in a step, or before it while the item rests; null: nothing.
+  // The report of an item that is valid in a step: a reported item is not checked again for
+  // `refresh` steps. Null: none.
   reportAt(item, step, refresh) {
     const series = this.series.get(item);
     if (!series) return null;
@@ -63,9 +64,9 @@ export class History {
     return { ago: step - series.steps[place], estimate: series.estimates[place], margin: series.margins[place] };
   }
 
-  // The steps from one on in which items were held, and how many: an item that is reported
-  // is not asked about again for `refresh` steps, and counts until then.
-  held(first, refresh) {
+  // From step `first` on, the steps that have items, and how many: a reported item is not
+  // checked again for `refresh` steps and counts until then.
+  itemCounts(first, refresh) {
     const changes = new Int32Array(this.through - first + 2);
     for (const { steps } of this.series.values()) {
       for (let place = placeOf(steps, first - refresh + 1); place < steps.length; place += 1) {
@@ -75,16 +76,16 @@ export class History {
         changes[end - first] -= 1;
       }
     }
-    const held = { steps: [], counts: [] };
+    const found = { steps: [], counts: [] };
     let count = 0;
     for (let place = 0; place <= this.through - first; place += 1) {
       count += changes[place];
       if (count) {
-        held.steps.push(first + place);
-        held.counts.push(count);
+        found.steps.push(first + place);
+        found.counts.push(count);
       }
     }
-    return held;
+    return found;
   }
 
   #replace(records) {

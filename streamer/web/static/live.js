@@ -1,7 +1,7 @@
-// The connection: the recent past first, then every publication as it happens. Whatever
-// breaks it, it is made again, and what was missed is had then.
+// The connection: the recent past first, then every publication as it happens. It reconnects
+// after any failure and then fetches what it missed.
 
-const SILENCE_MS = 40_000; // the server says something every 15 s
+const SILENCE_MS = 40_000; // the server sends something every 15 s
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const PAGE = 1000;
@@ -10,13 +10,13 @@ export class Live {
   #source = null;
   #timer = null;
   #waits = 0;
-  #heard = 0;
+  #heardAt = 0;
 
-  // `told`: {state, guarantee, published, reset}, each called with what is new.
-  constructor(history, recent, told) {
+  // `listener`: {state, guarantee, published, reset}, each called with the new value.
+  constructor(history, recent, listener) {
     this.history = history;
     this.recent = recent;
-    this.told = told;
+    this.listener = listener;
     setInterval(() => this.#checkSilence(), 5_000);
     window.addEventListener("online", () => this.#retryNow());
     document.addEventListener("visibilitychange", () => {
@@ -36,7 +36,7 @@ export class Live {
     }
   }
 
-  // Steps before those that are known, back to this one, as far as the server has them.
+  // Fetches earlier steps, back to this one, as far as the server has them.
   async fetchBack(step) {
     let since = step - 1;
     const earlier = [];
@@ -55,37 +55,37 @@ export class Live {
     const source = new EventSource(`api/events${since === null ? "" : `?since=${since}`}`);
     this.#source = source;
     const hear = (name, act) => source.addEventListener(name, (event) => {
-      this.#heard = Date.now();
+      this.#heardAt = Date.now();
       this.#waits = 0;
       act(JSON.parse(event.data));
     });
     source.onopen = () => {
-      this.#heard = Date.now();
-      this.told.state("live");
+      this.#heardAt = Date.now();
+      this.listener.state("live");
     };
-    hear("guarantee", (promise) => this.told.guarantee(promise));
+    hear("guarantee", (promise) => this.listener.guarantee(promise));
     hear("published", ({ steps, hitters }) => {
       this.history.append(steps);
-      if (hitters) this.told.published(hitters);
+      if (hitters) this.listener.published(hitters);
     });
     hear("alive", () => {});
     hear("reset", () => {
       this.history.clear();
-      this.told.reset();
+      this.listener.reset();
       this.#close();
       this.start();
     });
-    // A browser gives up for good on some errors, and waits differently on others: we decide.
+    // Browsers give up on some errors and use their own delays on others; we retry ourselves.
     source.onerror = () => this.#again();
   }
 
   #again() {
     this.#close();
-    this.told.state("reconnecting");
+    this.listener.state("reconnecting");
     if (this.#timer !== null) return;
     const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#waits);
     this.#waits += 1;
-    // Not all at once: a server that comes back has many pages waiting for it.
+    // With jitter: a server that restarts has many pages waiting for it.
     this.#timer = setTimeout(() => this.start(), longest * (0.5 + Math.random() / 2));
   }
 
@@ -99,7 +99,7 @@ export class Live {
   }
 
   #checkSilence() {
-    if (this.#source && this.#heard && Date.now() - this.#heard > SILENCE_MS) this.#again();
+    if (this.#source && this.#heardAt && Date.now() - this.#heardAt > SILENCE_MS) this.#again();
   }
 
   #close() {

@@ -1,4 +1,4 @@
-// The list of what many users hold now.
+// The list of items that are trending now.
 
 import { duration, itemElement, make, number, plural } from "./words.js";
 import { placeOf } from "./history.js";
@@ -13,7 +13,7 @@ const ANNOUNCE_MS = 10_000;
 const find = (id) => document.getElementById(id);
 
 export class Now {
-  #rows = new Map(); // item: the elements of its row
+  #rows = new Map(); // item -> the elements of its row
   #order = [];
   #all = false;
   #announced = null;
@@ -30,13 +30,13 @@ export class Now {
 
   show(current, promise) {
     this.#last = [current, promise];
-    const hitters = calmly(current.hitters, this.#order);
+    const hitters = stableOrder(current.hitters, this.#order);
     this.#order = hitters.map((hitter) => hitter.item);
     const shown = this.#all ? hitters : hitters.slice(0, SHOWN);
     const most = Math.max(...hitters.map((hitter) => hitter.estimate + hitter.margin), 1);
     const scale = { most, refresh: promise?.refresh_steps ?? 1, seconds: promise?.step_seconds ?? null };
     this.#place(shown.map((hitter) => this.#row(hitter, current.step, scale)));
-    this.#words(current, promise, hitters.length, shown.length);
+    this.#showNotes(current, promise, hitters.length, shown.length);
     if (current.step !== null) this.#announce(hitters);
   }
 
@@ -61,26 +61,19 @@ export class Now {
     for (const item of this.#rows.keys()) if (!kept.has(item)) this.#rows.delete(item);
   }
 
-  #words(current, promise, count, shown) {
+  #showNotes(current, promise, count, shown) {
     const empty = find("now-empty");
     empty.hidden = count > 0;
     empty.textContent = current.step === null
       ? "Waiting for the first step to close."
-      : "No item is held by enough users to be reported.";
+      : "No item has enough users to be shown.";
     const more = find("now-more");
     more.hidden = count <= SHOWN;
-    more.textContent = this.#all ? `Show the largest ${SHOWN} only` : `Show ${number(count - shown)} more`;
+    more.textContent = this.#all ? `Show only the top ${SHOWN}` : `Show ${number(count - shown)} more`;
     find("now-keys").hidden = !promise || count === 0;
-    if (!promise) return;
-    const rest = promise.refresh_steps > 1
-      ? ` An item that is reported is asked about again after ${duration(promise.refresh_steps * promise.step_seconds)}.`
-      : "";
-    find("now-unknown").textContent =
-      `What is not listed may be held by nobody, or by as many as about ${plural(promise.threshold, "user")}: ` +
-      `how much lies below that threshold cannot be known, from this page or from anything else that is published.${rest}`;
   }
 
-  // Screen readers hear of items that come and go, not of every number.
+  // Screen readers announce items that appear and disappear, not every new number.
   #announce(hitters) {
     const items = new Set(hitters.map((hitter) => hitter.item));
     const before = this.#announced;
@@ -99,9 +92,9 @@ export class Now {
   }
 }
 
-// By estimate, but two items change places only if they differ by more than noise does:
-// a list that is resorted by noise in every step cannot be read.
-function calmly(hitters, before) {
+// Sorted by estimate, but two items swap places only if they differ by more than the noise:
+// a list that noise reorders in every step is unreadable.
+function stableOrder(hitters, before) {
   const rank = new Map(before.map((item, place) => [item, place]));
   const known = hitters.filter((hitter) => rank.has(hitter.item));
   known.sort((one, other) => rank.get(one.item) - rank.get(other.item));
@@ -153,8 +146,8 @@ function fillRow(row, hitter, step, { most, seconds }) {
   const share = (value) => `${(100 * Math.max(0, value)) / most}%`;
   row.trend.dataset.trend = hitter.trend;
   row.trend.textContent = `${ARROWS[hitter.trend]} ${hitter.trend}`;
-  const held = step - hitter.since + 1;
-  row.since.textContent = hitter.trend === "new" || seconds === null ? "" : `for ${duration(held * seconds)}`;
+  const steps = step - hitter.since + 1;
+  row.since.textContent = hitter.trend === "new" || seconds === null ? "" : `for ${duration(steps * seconds)}`;
   row.fill.style.width = share(hitter.estimate);
   row.whisker.style.left = share(hitter.estimate - hitter.margin);
   row.whisker.style.width = share(2 * hitter.margin);

@@ -1,4 +1,4 @@
-// The live page: what is published goes into a history, and three views show it.
+// The live page: publications are added to a history, and three views show it.
 
 import { History } from "./history.js";
 import { Live } from "./live.js";
@@ -62,7 +62,7 @@ function showStep() {
   words.title = `step ${current.step}, ${current.start} to ${current.end}`;
 }
 
-// Live, unless nothing has come for much longer than steps take.
+// Live, unless nothing has arrived for much longer than a step takes.
 function showState() {
   const length = 1000 * (promise?.step_seconds ?? 60);
   const quiet = publishedAt === null ? 0 : Date.now() - publishedAt;
@@ -70,7 +70,7 @@ function showState() {
   if (connection === "reconnecting") [state, words] = ["reconnecting", "Reconnecting"];
   else if (connection === "live" && current.step === null) words = "Waiting for the first step";
   else if (connection === "live" && quiet > 3 * length + 15_000) {
-    words = `No step for ${duration(Math.round(quiet / 1000))}`;
+    words = `No update for ${duration(Math.round(quiet / 1000))}`;
   } else if (connection === "live") [state, words] = ["live", "Live"];
   const element = find("state");
   if (element.dataset.state !== state) element.dataset.state = state;
@@ -78,22 +78,35 @@ function showState() {
 }
 
 function showPromise() {
-  const seconds = promise.step_seconds;
-  const told = {
+  const { epsilon, contributions, step_seconds: seconds } = promise;
+  const [delta, period] = [small(promise.delta), duration(seconds * promise.period_steps)];
+  const reports = plural(contributions, "report");
+  const words = {
+    line:
+      `Differentially private: \u03b5 = ${small(epsilon)}, \u03b4 = ${delta} for everything one user does in ` +
+      `${period}; each user counts in at most ${reports}.`,
     sentence: promise.sentence,
-    epsilon: number(promise.epsilon),
-    delta: small(promise.delta),
-    contributions: number(promise.contributions),
-    period: `${duration(seconds * promise.period_steps)}, ${plural(promise.period_steps, "step")}`,
+    epsilon: small(epsilon),
+    delta,
+    contributions: number(contributions),
+    period: `${period}, ${plural(promise.period_steps, "step")}`,
     step: duration(seconds),
     threshold: plural(promise.threshold, "user"),
     margin: `\u00b1 ${plural(promise.margin, "user")}`,
+    unknown: unknown(promise),
+    fading:
+      `A user who has counted in ${reports} stops counting until the next period. So an item that lasts ` +
+      "can disappear from this page while users still have it.",
   };
-  for (const [name, words] of Object.entries(told)) find(`promise-${name}`).textContent = words;
-  find("promise-terms").hidden = false;
-  find("promise-fading").textContent =
-    `A user who has counted for ${plural(promise.contributions, "report")} no longer counts until the next ` +
-    "period, so an item that lasts can fade from view while it is still held.";
+  for (const [name, text] of Object.entries(words)) find(`promise-${name}`).textContent = text;
+}
+
+function unknown({ threshold, refresh_steps: refresh, step_seconds: seconds }) {
+  const recheck = refresh > 1 ? ` A reported item is checked again after ${duration(refresh * seconds)}.` : "";
+  return (
+    `An item that is not shown may have no users, or up to about ${number(threshold)}. How many it has cannot be ` +
+    `known, from this page or from anything else that is published.${recheck}`
+  );
 }
 
 setInterval(showState, 5_000);

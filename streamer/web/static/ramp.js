@@ -1,4 +1,4 @@
-// The colours of the heat map, from the page's style sheet, so that they follow its theme.
+// The colours of the heat map, read from the style sheet so that they follow its theme.
 
 const STOPS = 5;
 const LEVELS = 64;
@@ -17,7 +17,7 @@ export class Ramp {
     });
   }
 
-  // By the ratio to the least: from 600 to 1,200 users is as far as from 6,000 to 12,000.
+  // Logarithmic: 600 to 1,200 users is the same distance as 6,000 to 12,000.
   colour(value, least, most) {
     const share = Math.log(Math.max(value, least) / least) / Math.log(most / least);
     return this.colours[Math.min(LEVELS - 1, Math.floor(share * LEVELS))];

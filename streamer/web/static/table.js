@@ -1,4 +1,4 @@
-// The latest steps as a table: for screen readers, and for whoever wants to copy numbers.
+// The latest steps as a table, for screen readers and for copying numbers.
 
 import { firstOf } from "./history.js";
 import { clock, itemElement, make, number } from "./words.js";
@@ -13,7 +13,7 @@ export class Table {
     find("table-details").addEventListener("toggle", () => this.show());
   }
 
-  // Only while it is open: a hidden table is not worth its making.
+  // Only while it is open: nobody sees a closed table.
   show() {
     if (!find("table-details").open) return;
     const latest = this.history.records.slice(-ROWS).reverse();
@@ -29,12 +29,12 @@ function rowOf(record) {
   head.scope = "row";
   const ended = make("td", "", clock(Date.parse(record.end), { day: true }));
   ended.title = record.end;
-  const held = make("td", "held");
+  const results = make("td");
   for (const { item, estimate, margin } of record.results ?? []) {
     const line = make("span", "result");
     line.append(itemElement(item), ` ${number(estimate)} \u00b1 ${number(margin)}`);
-    held.append(line);
+    results.append(line);
   }
-  row.append(head, ended, make("td", "", number(record.hitters)), held);
+  row.append(head, ended, make("td", "", number(record.hitters)), results);
   return row;
 }

@@ -1,4 +1,4 @@
-// Items over steps, coloured by estimate, and the number of items in each step above it.
+// A heat map of items over steps, coloured by estimate, with the item count of each step above.
 
 import { placeOf } from "./history.js";
 import { drawAxis, drawKnown, drawRow, drawStrip } from "./drawing.js";
@@ -14,17 +14,17 @@ const find = (id) => document.getElementById(id);
 export class Timeline {
   #chosen = WINDOWS[1];
   #all = false;
-  #rows = []; // the series that are shown, from above
-  #labels = new Map(); // item: its label
+  #rows = []; // the series that are shown, from top to bottom
+  #labels = new Map(); // item -> its label
   #cursor = null; // {step, row}
   #due = false;
   #seconds = null;
-  #current = new Map(); // item: its estimate now
+  #current = new Map(); // item -> its current estimate
   #least = 1;
   #refresh = 1;
-  #held = { steps: [], counts: [] };
+  #counts = { steps: [], counts: [] };
 
-  // `fetchBack(step)`: brings the steps from there on into the history.
+  // `fetchBack(step)` loads the steps from `step` on into the history.
   constructor(history, fetchBack) {
     this.history = history;
     this.fetchBack = fetchBack;
@@ -55,13 +55,13 @@ export class Timeline {
     this.#draw();
   }
 
-  // How many steps are shown: the longest window is as long as what is known.
+  // How many steps are shown. The longest window covers all loaded steps.
   get #steps() {
     if (this.#chosen < WINDOWS.at(-1) || this.history.through === null) return this.#chosen;
     return Math.max(WINDOWS[0], Math.min(this.#chosen, this.history.through - this.history.oldest + 1));
   }
 
-  // At most once per frame, however many publications come at once.
+  // At most once per frame, however many publications arrive at once.
   #draw() {
     if (this.#due) return;
     this.#due = true;
@@ -82,8 +82,8 @@ export class Timeline {
     const context = this.#sized(view, height);
     if (view.through !== null) {
       drawKnown(context, view, this.history, rows.length);
-      this.#held = this.history.held(view.first, view.refresh);
-      const most = drawStrip(context, view, this.#held);
+      this.#counts = this.history.itemCounts(view.first, view.refresh);
+      const most = drawStrip(context, view, this.#counts);
       find("strip-most").textContent = most ? `, up to ${number(most)}` : "";
       rows.forEach((series, row) => drawRow(context, view, series, row, this.#least, largest));
       drawAxis(context, view, rows.length);
@@ -93,7 +93,7 @@ export class Timeline {
     this.#describe(view, of);
   }
 
-  // All that drawing needs to know: the steps, the sizes and the colours.
+  // All that drawing needs: the steps, the sizes and the colours.
   #view() {
     const style = getComputedStyle(this.chart);
     const size = (name) => parseFloat(style.getPropertyValue(name));
@@ -117,8 +117,8 @@ export class Timeline {
     };
   }
 
-  // The items with the highest peaks in this window. Those that appeared last come first,
-  // so that an outbreak begins at the top and what is always there lies at the bottom.
+  // The items with the highest peaks in this window, newest first: outbreaks start at the
+  // top, and permanent items stay at the bottom.
   #chooseRows(view) {
     const found = [];
     for (const series of this.history.series.values()) {
@@ -158,7 +158,7 @@ export class Timeline {
     const button = find("rows-more");
     button.hidden = of <= ROWS;
     const others = Math.min(of, MOST_ROWS) - ROWS;
-    button.textContent = this.#all ? `Show ${ROWS} items only` : `Show ${plural(others, "more item")}`;
+    button.textContent = this.#all ? `Show only ${ROWS} items` : `Show ${plural(others, "more item")}`;
   }
 
   #sized(view, height) {
@@ -223,7 +223,7 @@ export class Timeline {
     try {
       await this.fetchBack(first);
     } catch {
-      return; // the connection is gone; choosing again tries again
+      return; // the connection is lost; choosing again retries
     }
     this.#draw();
   }
@@ -283,24 +283,24 @@ export class Timeline {
   }
 
   #read(cursor) {
-    if (!cursor) return ["Point at the map, or use the arrow keys, to read a value."];
+    if (!cursor) return ["Point at the chart or use the arrow keys to read a value."];
     const { step, row } = cursor;
-    if (this.history.oldest === null || step < this.history.oldest) return ["Before the steps that are known here."];
+    if (this.history.oldest === null || step < this.history.oldest) return ["No data: this step is older than the loaded history."];
     const seconds = this.#seconds < 60;
     const moment = this.history.startOf(step, 1000 * this.#seconds);
     const when = clock(moment, { seconds, day: this.#steps * this.#seconds > 86_400 });
     const series = this.#rows[row];
     if (!series) return [`${when} \u00b7 ${plural(this.#countAt(step), "item")}`];
     const found = this.history.reportAt(series.item, step, this.#refresh);
-    const ago = found?.ago ? `, reported ${plural(found.ago, "step")} before` : "";
+    const ago = found?.ago ? `, reported ${plural(found.ago, "step")} earlier` : "";
     const words = found
       ? `about ${plural(found.estimate, "user")} \u00b1 ${number(found.margin)}${ago}`
-      : "not reported, so not known";
+      : "not shown, so not known";
     return [`${when} \u00b7 `, itemElement(series.item), ` \u00b7 ${words}`];
   }
 
   #countAt(step) {
-    const { steps, counts } = this.#held;
+    const { steps, counts } = this.#counts;
     const place = placeOf(steps, step);
     return steps[place] === step ? counts[place] : 0;
   }

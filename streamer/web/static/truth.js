@@ -1,4 +1,4 @@
-// The demo's part of the page: what is true, beside what was reported.
+// The demo's part of the page: the actual numbers next to the reported ones.
 
 import { load } from "./live.js";
 import { itemElement, make, number, plural } from "./words.js";
@@ -14,7 +14,7 @@ async function show() {
     const truth = await load("api/truth");
     if (truth.step !== null) fill(truth);
   } catch {
-    // The connection is gone; the next publication asks again.
+    // The connection is lost; the next publication retries.
   } finally {
     asking = false;
   }
@@ -22,8 +22,8 @@ async function show() {
 
 function fill({ threshold, items, withheld, singles }) {
   find("truth-summary").textContent =
-    `In this step ${plural(withheld, "item")} below the threshold of ${plural(threshold, "user")} were rightly not ` +
-    `reported; ${number(singles)} of them are held by a single user.`;
+    `In this step, ${plural(withheld, "item")} below the threshold of ${plural(threshold, "user")} ` +
+    `${withheld === 1 ? "is" : "are"} correctly not shown. ${number(singles)} of them belong to a single user.`;
   find("truth-body").replaceChildren(...items.map((each) => rowOf(each)));
 }
 
@@ -45,8 +45,8 @@ function rowOf({ item, users, estimate, rightly }) {
 }
 
 function verdict(reported, rightly) {
-  if (reported) return rightly ? "reported" : "reported, though few hold it";
-  return rightly ? "rightly not reported" : "not reported: by noise, or its users\u2019 reports are used up";
+  if (reported) return rightly ? "shown" : "shown, although few users have it";
+  return rightly ? "correctly not shown" : "missed: noise, or its users have no reports left";
 }
 
 document.addEventListener("streamer:published", show);

@@ -1,4 +1,4 @@
-// Numbers, times and items as readers see them.
+// Formats numbers, times and items for readers.
 
 const grouped = new Intl.NumberFormat("en");
 const clocks = new Map();
@@ -7,7 +7,7 @@ export const number = (value) => grouped.format(value);
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
-// A very small number, as powers of ten are written: 10\u207b\u2076.
+// A very small number as a power of ten: 10\u207b\u2076.
 export function small(value) {
   if (value >= 0.001) return String(value);
   const [digits, power] = value.toExponential().split("e-");
@@ -15,7 +15,7 @@ export function small(value) {
   return `${digits === "1" ? "" : `${digits}\u00d7`}10\u207b${raised}`;
 }
 
-// Items are hostile strings: what is invisible or turns the text around is shown as a sign.
+// Items are untrusted strings: invisible and direction-changing characters are shown as signs.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
 
 export function visible(item) {
@@ -27,7 +27,7 @@ export function visible(item) {
   });
 }
 
-// A moment in the reader's own time; with seconds if steps are that short.
+// A moment in the reader's time zone; with seconds for short steps.
 export function clock(moment, { seconds = true, day = false } = {}) {
   const kind = `${seconds} ${day}`;
   if (!clocks.has(kind)) {
@@ -58,7 +58,7 @@ export function make(tag, classes = "", text = "") {
   return element;
 }
 
-// The element that shows an item: its text alone, whole in the title, never as markup.
+// The element that shows an item: as text, never as markup, with the full text in its title.
 export function itemElement(item) {
   const element = make("bdi", "item", visible(item));
   element.title = visible(item);

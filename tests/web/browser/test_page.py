@@ -71,7 +71,8 @@ async def test_a_row_tells_estimate_margin_threshold_and_trend(visit):
         assert "growing" in text
         assert "for 4 seconds" in text
         keys = await page.locator("#now-keys").inner_text()
-        assert f"threshold, {period.plan.threshold} users" in keys
+        assert f"threshold: {period.plan.threshold} users; items below it are not shown" in keys
+        assert f"95% noise interval: ± {period.margin} users" in keys
         assert await row(page, "a").locator(".spark path").get_attribute("d")
 
 
@@ -103,16 +104,42 @@ async def test_an_outbreak_has_another_colour_than_what_is_always_there(visit):
         assert len({now, before, always}) == 3
 
 
-async def test_the_guarantee_is_one_sentence_with_its_numbers(visit):
+async def test_the_items_come_first_and_the_guarantee_is_one_line_after_them(visit):
     stream = new_stream(epsilon=1.0, delta=1e-6, contributions=10, period_steps=3600)
     stream.step(a=300)
     async with serving(stream.board) as server, visit(server.url) as page:
         await live(page)
-        sentence = page.locator("#promise-sentence")
-        await expect(sentence).to_have_text(stream.board.promise.sentence)
+        first = page.locator("main > section").first
+        await expect(first.get_by_role("heading")).to_have_text(["Trending now"])
+        await expect(page.locator("#promise-line")).to_have_text(
+            "Differentially private: ε = 1, δ = 10⁻⁶ for everything one user does in 1 hour; "
+            "each user counts in at most 10 reports."
+        )
+        items, line = first.locator("#now-list"), first.locator(".promise")
+        item_box, line_box = await items.bounding_box(), await line.bounding_box()
+        assert item_box["y"] + item_box["height"] <= line_box["y"]
+        assert line_box["height"] < 30, "one line of text"
+
+
+async def test_the_link_next_to_the_guarantee_leads_to_its_details(visit):
+    stream = new_stream(epsilon=1.0, delta=1e-6, contributions=10, period_steps=3600)
+    stream.report({f"item {number}": 300 for number in range(20)})
+    async with serving(stream.board) as server, visit(server.url, PHONE) as page:
+        await live(page)
+        details = page.get_by_role("region", name="How this protects people")
+        await expect(details).not_to_be_in_viewport()
+        await page.get_by_role("link", name="How this protects people").press("Enter")
+        await expect(details).to_be_in_viewport()
+        await expect(details).to_be_focused()
+        await expect(details.locator("#promise-sentence")).to_have_text(
+            stream.board.promise.sentence
+        )
         terms = await page.locator("#promise-terms").inner_text()
-        for told in ("ε\n1", "δ\n10⁻⁶", "k\n10", "1 hour, 3,600 steps", "1 second"):
-            assert told in terms
+        for shown in ("ε\n1", "δ\n10⁻⁶", "k\n10", "1 hour, 3,600 steps", "1 second"):
+            assert shown in terms
+        await expect(details.locator("#promise-fading")).to_contain_text(
+            "A user who has counted in 10 reports stops counting until the next period."
+        )
 
 
 async def test_the_page_says_what_cannot_be_known(visit):
@@ -121,11 +148,14 @@ async def test_the_page_says_what_cannot_be_known(visit):
     async with serving(stream.board) as server, visit(server.url) as page:
         await live(page)
         await expect(page.locator("#now-empty")).to_have_text(
-            "No item is held by enough users to be reported."
+            "No item has enough users to be shown."
         )
-        note = page.locator("#now-unknown")
-        await expect(note).to_contain_text("how much lies below that threshold cannot be known")
-        await expect(note).to_contain_text(f"about {stream.board.promise.threshold} users")
+        note = page.locator("#promise-unknown")
+        await expect(note).to_have_text(
+            "An item that is not shown may have no users, or up to about "
+            f"{stream.board.promise.threshold}. How many it has cannot be known, from this page or "
+            "from anything else that is published."
+        )
 
 
 async def test_before_the_first_step_the_page_waits_and_says_so(visit):
@@ -229,10 +259,14 @@ async def test_the_demo_shows_the_truth_set_apart(visit):
         await expect(part.locator("#truth-body tr")).to_have_count(2)
         rows = await part.locator("#truth-body tr").all_inner_texts()
         assert [line.split("\t") for line in rows] == [
-            ["a", "280", "300", "+20", "reported"],
-            ["rare", "4", "–", "", "rightly not reported"],
+            ["a", "280", "300", "+20", "shown"],
+            ["rare", "4", "–", "", "correctly not shown"],
         ]
-        await expect(part).to_contain_text("60 of them are held by a single user")
+        await expect(part).to_contain_text(
+            f"71 items below the threshold of {stream.board.promise.threshold} users are correctly "
+            "not shown. "
+            "60 of them belong to a single user."
+        )
         border = await part.evaluate("element => getComputedStyle(element).borderStyle")
         assert border == "dashed"
 
