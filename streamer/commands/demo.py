@@ -1,4 +1,4 @@
-"""`streamer demo`: see it work, without Kafka and without arguments."""
+"""`streamer demo`: a live demonstration without Kafka and without arguments."""
 
 from __future__ import annotations
 
@@ -22,30 +22,35 @@ if TYPE_CHECKING:
     from streamer.web.server import HttpServer
 
 _COMMAND = "    "
-"""Lines that begin so are to be copied as they are."""
+"""Prefix of lines that are commands to copy; they are never wrapped."""
 
 
 def demo_command(
-    users: Annotated[int, typer.Option(help="How many users the fleet has.")] = 100_000,
+    users: Annotated[int, typer.Option(help="Number of simulated users.")] = 100_000,
     seconds: Annotated[
-        float | None, typer.Option(help="End after so long; otherwise at Ctrl-C.", min=0)
+        float | None,
+        typer.Option(help="Stop after this many seconds.", min=0, show_default="at Ctrl-C"),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Repeats the fleet and its outbreaks; never the noise.", min=0),
+        typer.Option(
+            help="Repeat the same fleet and outbreaks; never the same noise.",
+            min=0,
+            show_default="random",
+        ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where the page listens.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address the page listens on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Port of the page; 0: any that is free.", min=0, max=65_535)
+        int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65_535)
     ] = 8080,
     journal: Annotated[
         Path | None,
         typer.Option(
-            help="Keep decisions and budgets in this directory: the next demo goes on with them."
+            help="Keep decisions and budgets in this directory; the next demo resumes from it."
         ),
     ] = None,
 ) -> None:
-    """Watch a simulated fleet with outbreaks, through the real engine, here and on a page."""
+    """Run a simulated fleet with outbreaks through the real engine; show it here and on a page."""
     from streamer.commands.output import console
     from streamer.config import LogSettings
     from streamer.operations.logs import configure
@@ -59,7 +64,7 @@ def demo_command(
 
 
 def _program() -> str:
-    """How to call this program here: in a virtual environment it may be on no path."""
+    """How to call this program here: in a virtual environment it may not be on the PATH."""
     called = Path(sys.argv[0])
     if called.name != "streamer" or shutil.which("streamer"):
         return "streamer"
@@ -92,12 +97,12 @@ async def _run(demo: Demo, host: str, port: int, seconds: float | None) -> None:
 
 
 async def _start(server: HttpServer) -> None:
-    """What the server says of its settings is about our options."""
+    """The server names its settings; here they are command-line options."""
     try:
         await server.start()
     except SettingError as error:
         sentence = str(error).removeprefix("http.")
-        hint = " with --port, or 0 for any that is free" if error.setting == "http.port" else ""
+        hint = " with --port, or 0 to pick a free one" if error.setting == "http.port" else ""
         raise OutputError(f"{sentence}{hint}") from None
 
 
@@ -117,13 +122,13 @@ def _scene(demo: Demo, url: str) -> Scene:
     return Scene(
         title="streamer demo",
         subject=f"{demo.users:,} simulated users, steps of 1 second",
-        place=f"The page is at {url}. Ctrl-C ends the demo.",
+        place=f"Live page: {url} (press Ctrl-C to stop)",
         truth=truth,
     )
 
 
 async def _listen(demo: Demo, scene: Scene) -> None:
-    """Follow the board as a reader of the page does, from what the journal knows on."""
+    """Follow the board like a reader of the page, starting with the restored history."""
     from streamer.terminal.scene import PAST
     from streamer.web.event_stream import events_of
     from streamer.web.feed import Feed
@@ -141,26 +146,26 @@ async def _listen(demo: Demo, scene: Scene) -> None:
 def _summary(demo: Demo) -> Iterator[str]:
     summary, promise, program = demo.summary, demo.board.promise, _program()
     yield (
-        f"{summary.steps:,} steps, {summary.records:,} records of {demo.users:,} simulated users: "
-        f"{summary.hitters:,} reports."
+        f"{summary.steps:,} steps, {summary.records:,} records from {demo.users:,} simulated "
+        f"users: {summary.hitters:,} reports."
     )
     if promise is not None:
         share = summary.exhausted / demo.users
         yield (
-            f"{share:.1%} of the users have used up their {promise.contributions} reports of this "
+            f"{share:.1%} of the users have used up their {promise.contributions} reports for this "
             "budget period."
         )
         yield promise.sentence
     if demo.left_out:
         yield (
-            f"{demo.left_out:,} steps were left out: this machine slept, or is too slow for this "
+            f"{demo.left_out:,} steps were skipped: this machine slept, or is too slow for this "
             "many users (see --users)."
         )
     if demo.journal is not None:
-        yield "The journal is kept. Go on with it:"
+        yield "The journal is kept. To resume from it:"
         yield f"{_COMMAND}{program} demo --journal {shlex.quote(str(demo.journal))}"
     yield ""
-    yield "Go on with Kafka, here one at localhost:9092, each in a terminal of its own:"
+    yield "Next, with Kafka at localhost:9092, each command in its own terminal:"
     yield f"{_COMMAND}(umask 077; openssl rand -hex 32 > key)"
     yield f"{_COMMAND}{program} run --create-topics --step-seconds 1 --key-file key"
     yield f"{_COMMAND}{program} simulate --output kafka --paced --users 100000 --step-seconds 1"

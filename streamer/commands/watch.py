@@ -1,4 +1,4 @@
-"""`streamer watch`: what many users hold now, in a terminal, from a live page or from Kafka."""
+"""`streamer watch`: what is trending now, in a terminal, from a live page or from Kafka."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def watch_command(
         str,
         typer.Argument(
             metavar="URL|kafka",
-            help="A live page such as http://127.0.0.1:8080, or kafka: the topics of the settings.",
+            help="A live page such as http://127.0.0.1:8080, or kafka for the configured topics.",
         ),
     ],
     config: Annotated[
-        Path | None, typer.Option(help="A YAML file with settings, for kafka.")
+        Path | None, typer.Option(help="YAML file with settings; only for kafka.")
     ] = None,
 ) -> None:
-    """Show what is published as it happens, here; reconnects by itself. Ctrl-C ends it."""
+    """Show published results live in this terminal. Reconnects automatically; Ctrl-C stops it."""
     from streamer.config import LogSettings
     from streamer.operations.logs import configure
 
@@ -42,7 +42,7 @@ def watch_command(
 
         asyncio.run(_watch_kafka(load({}, config)))
     elif config is not None:
-        raise InputError(f"--config is for kafka: leave it out, or watch kafka instead of {source}")
+        raise InputError(f"--config is only for kafka: omit it, or watch kafka instead of {source}")
     else:
         asyncio.run(_watch_page(source))
 
@@ -52,7 +52,7 @@ async def _watch_page(text: str) -> None:
     from streamer.web.client import Follower, page_url
 
     page = page_url(text)
-    scene = Scene("streamer watch", str(page), "Ctrl-C ends watching.")
+    scene = Scene("streamer watch", str(page), "Press Ctrl-C to stop.")
     await _until_signalled(scene, Follower(page, PAST, scene).run())
 
 
@@ -65,7 +65,7 @@ async def _watch_kafka(settings: Settings) -> None:
     if not await connection.check():
         raise InputError(f"no broker answers at {kafka.bootstrap_servers}")
     subject = f"{kafka.hitters_topic} at {kafka.bootstrap_servers}"
-    scene = Scene("streamer watch", subject, "Ctrl-C ends watching.")
+    scene = Scene("streamer watch", subject, "Press Ctrl-C to stop.")
     await _until_signalled(scene, _follow_topics(connection, settings, scene))
 
 
@@ -79,7 +79,7 @@ async def _follow_topics(connection: Connection, settings: Settings, scene: Scen
         "kafka.hitters_topic": settings.kafka.hitters_topic,
         "kafka.steps_topic": settings.kafka.steps_topic,
     }
-    # How long a reported item rests is not in the topics; the service's settings know it.
+    # The topics do not say when a reported item is checked again; the settings do.
     scene.resting = settings.privacy.refresh_steps
     hitters = CurrentHitters(scene.resting)
     async for publication in KafkaResults(connection, topics, PAST, scene.state).publications():

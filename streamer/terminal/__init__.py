@@ -1,1 +1,1 @@
-"""What a terminal shows of a stream, live or line by line."""
+"""Terminal views of a stream: a live screen, or plain lines."""

@@ -1,4 +1,4 @@
-"""Bars and sparklines of letters, for a terminal."""
+"""Bars and sparklines as text, for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BELOW, _ABOVE, _QUIET = "blue", "bright_blue", "dim"
 
 
 def bar(value: int, mark: int, most: int, width: int) -> Text:
-    """As long as the value is of `most`, which takes all of the width; darker up to a mark."""
+    """A bar in proportion to the value; `most` fills the width. Darker up to `mark`."""
     eighths = max(1, round(8 * width * min(1, value / max(1, most))))
     full, part = divmod(eighths, 8)
     text = Text("█" * full + (_EIGHTHS[part - 1] if part else ""), _ABOVE)
@@ -25,7 +25,7 @@ def bar(value: int, mark: int, most: int, width: int) -> Text:
 
 
 def sparkline(values: Sequence[int | None], most: int) -> Text:
-    """One letter for each value, of height 0 to `most`; a dot where there is none."""
+    """One character per value, with a height from 0 to `most`; a dot for None."""
     line = Text()
     for value in values:
         if value is None:
@@ -38,18 +38,18 @@ def sparkline(values: Sequence[int | None], most: int) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """When which items were reported: one row for each, one column for some steps each."""
+    """When each item was reported: one row per item, one column per `refresh` steps."""
 
     start: str
-    """The first moment of what is shown, RFC 3339."""
+    """Start of the oldest step shown, RFC 3339."""
     rows: dict[str, list[int | None]]
-    """The last column is the present. Those that were reported last come first."""
+    """The last column is now. Most recently reported first."""
     most: int
 
     @classmethod
     def of(cls, steps: Iterable[ClosedStep], columns: int, refresh: int) -> History | None:
-        """Of the last steps, as many as fit. A reported item rests for `refresh` steps: so
-        many make a column, and it holds what was reported in any of them."""
+        """The latest steps that fit into `columns`. A reported item is not checked again for
+        `refresh` steps, so one column covers that many and shows the largest estimate."""
         known = list(steps)
         if not known:
             return None
@@ -61,7 +61,7 @@ class History:
         for step in shown:
             place = -1 - (last - step.step) // refresh
             for result in step.results:
-                # Taken out and put back: the order is by the last report.
+                # Removed and inserted again, so that the order is by the last report.
                 row = rows.pop(result.item, None) or [None] * used
                 row[place] = max(result.estimate, row[place] or 0)
                 rows[result.item] = row
@@ -69,7 +69,7 @@ class History:
         return cls(shown[0].start, dict(reversed(rows.items())), most)
 
     def first(self, items: Iterable[str], number: int) -> Iterator[tuple[str, list[int | None]]]:
-        """So many rows: those of these items, then the others."""
+        """Up to `number` rows: first those of the given items, then others."""
         wanted = [item for item in items if item in self.rows]
         order = dict.fromkeys([*wanted, *self.rows])
         for item in list(order)[:number]:

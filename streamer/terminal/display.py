@@ -1,4 +1,4 @@
-"""Where a scene is drawn, and how long: a live view on a terminal, otherwise plain lines."""
+"""Draws a scene until it ends: a live view on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from streamer.terminal.plain_view import PlainView
 from streamer.terminal.scene import Scene
 
 _PAUSE_SECONDS = 0.05
-"""Between two pictures: steps may be short, and many may come at once."""
+"""Between two redraws: steps can be short, and many can arrive at once."""
 
 
 @contextmanager
 def displayed(scene: Scene, console: Console, end: Callable[[], object]) -> Iterator[None]:
-    """Draw a scene whenever it changes; within a running event loop. `end` is called when
-    nobody reads the lines any more."""
+    """Draw a scene whenever it changes; needs a running event loop. `end` is called when
+    the reader of the plain lines has closed the pipe."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     if not console.is_terminal or console.is_dumb_terminal:
@@ -33,14 +33,14 @@ def displayed(scene: Scene, console: Console, end: Callable[[], object]) -> Iter
         return
     loop = asyncio.get_running_loop()
     with Live(LiveView(scene), console=console, screen=True, auto_refresh=False) as live:
-        pencil = _Pencil(live.refresh, loop)
-        scene.changed = pencil.draw
-        loop.add_signal_handler(signal.SIGWINCH, pencil.draw)
+        redraw = _Redraw(live.refresh, loop)
+        scene.changed = redraw.request
+        loop.add_signal_handler(signal.SIGWINCH, redraw.request)
         try:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGWINCH)
-            pencil.put_down()
+            redraw.stop()
 
 
 def _print(line: str, end: Callable[[], object]) -> None:
@@ -48,26 +48,26 @@ def _print(line: str, end: Callable[[], object]) -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has seen enough; Python would flush once more at its end, and complain.
+        # The reader closed the pipe. Python would flush again at exit and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         end()
 
 
-class _Pencil:
-    """Draws soon after it is asked to, and once if it is asked several times."""
+class _Redraw:
+    """Draws shortly after a request, once for several requests."""
 
     def __init__(self, draw: Callable[[], object], loop: asyncio.AbstractEventLoop) -> None:
         self._draw, self._loop = draw, loop
         self._due: asyncio.TimerHandle | None = None
-        self._down = False
+        self._stopped = False
 
-    def draw(self) -> None:
-        if self._due is None and not self._down:
+    def request(self) -> None:
+        if self._due is None and not self._stopped:
             self._due = self._loop.call_later(_PAUSE_SECONDS, self._now)
 
-    def put_down(self) -> None:
-        """Nothing is drawn any more: the screen is somebody else's."""
-        self._down = True
+    def stop(self) -> None:
+        """Draw nothing more: the screen has been given back."""
+        self._stopped = True
         if self._due is not None:
             self._due.cancel()
 
@@ -78,17 +78,17 @@ class _Pencil:
 
 @contextmanager
 def ended_by_signals(end: Callable[[], object]) -> Iterator[None]:
-    """The first Ctrl-C, SIGTERM or SIGHUP calls `end`; a second one does what it always does."""
+    """The first Ctrl-C, SIGTERM or SIGHUP calls `end`; a second one has its default effect."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def told() -> None:
+    def end_once() -> None:
         for each in signals:
             loop.remove_signal_handler(each)
         end()
 
     for each in signals:
-        loop.add_signal_handler(each, told)
+        loop.add_signal_handler(each, end_once)
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""The live view of a terminal: what many users hold now, and since when, in any size.
+"""The live view of a terminal: what is trending now and since when, at any size.
 
-The item is the last thing in every line: whatever a terminal makes of its letters, nothing
-else is moved by it. The layout depends on the size alone, so that nothing jumps.
+The item comes last in every line: however a terminal renders it, nothing else moves. The
+layout depends only on the size, so nothing jumps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ARROWS = {
     Trend.SHRINKING: ("↓", "cyan"),
 }
 _NUMBERS = 20
-"""Columns of an estimate with its margin and trend."""
+"""Columns used by an estimate with its margin and trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many lines the lists have, and how wide the bars are."""
+    """Number of lines of each list, and the width of the bars."""
 
     now: int
     past: int
@@ -41,9 +41,9 @@ class Layout:
 
     @classmethod
     def of(cls, width: int, height: int, has_truth: bool) -> Layout:
-        """What is most worth seeing stays when there is little room."""
+        """In a small terminal, the most important parts stay."""
         bars = max(4, min(40, (width - _NUMBERS) // 3))
-        # Two lines of head and two of guarantee, a heading and a note with the list of now,
+        # Two lines of header and two of guarantee, a heading and a note for the current list,
         # an empty line before each part.
         free = height - 8
         truth = min(4, 2 + max(0, free - 16) // 4) if has_truth and free >= 9 else 0
@@ -54,12 +54,12 @@ class Layout:
 
     @property
     def left(self) -> int:
-        """Where items begin."""
+        """The column where items start."""
         return _NUMBERS + self.bar
 
 
 class LiveView:
-    """Draws a scene; used by rich, for the size that the terminal has at that moment."""
+    """Draws a scene with rich, at the current size of the terminal."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -68,7 +68,7 @@ class LiveView:
         yield from self.lines(options.max_width, options.height or console.height)
 
     def lines(self, width: int, height: int) -> list[Text]:
-        """The whole view."""
+        """The complete view."""
         layout = Layout.of(width, height, self._scene.truth is not None)
         lines = [*self._head(width), Text(), *self._now(width, layout)]
         if layout.past:
@@ -93,13 +93,13 @@ class LiveView:
     def _now(self, width: int, layout: Layout) -> Iterator[Text]:
         threshold, current = self._scene.threshold, self._scene.current
         about = "" if threshold is None else f"about {threshold:,} users"
-        title = Text("What many users hold now", _HEAD)
-        reported = Text(f"reported from {about}" if about else "", _SOFT)
-        fits = len(title) + len(reported) < width
-        yield _spread(title, reported, width) if fits else title
+        title = Text("Trending now", _HEAD)
+        threshold_note = Text(f"threshold: {about}" if about else "", _SOFT)
+        fits = len(title) + len(threshold_note) < width
+        yield _spread(title, threshold_note, width) if fits else title
         hitters = current.hitters if current else ()
         shown = hitters if len(hitters) <= layout.now else hitters[: layout.now - 1]
-        # On the scale of the whole time that is shown: so bars grow and shrink.
+        # Scaled to the whole time that is shown, so that bars grow and shrink.
         history = self._history(layout)
         most = max([hitter.estimate for hitter in hitters[:1]] + [history.most if history else 1])
         rows = [_hitter_line(hitter, most, layout) for hitter in shown]
@@ -107,14 +107,14 @@ class LiveView:
             rows.append(Text(f"{'and':>8} {len(hitters) - len(shown):,} more", _SOFT))
         elif not hitters:
             waiting = current is None or current.step is None
-            words = "waiting for the first step to close" if waiting else "nothing"
+            words = "waiting for the first step to close" if waiting else "no items"
             rows.append(Text(f"  {words}", _SOFT))
         yield from _filled(rows, layout.now)
         fewer = f"fewer than {about}" if about else "fewer users"
-        yield Text(f"  What {fewer} hold is not shown, and cannot be known.", _SOFT)
+        yield Text(f"  Items with {fewer} are not shown and cannot be known.", _SOFT)
 
     def _past(self, layout: Layout) -> Iterator[Text]:
-        """When each item was reported, those of now first, then those that were last."""
+        """When each item was reported: current items first, then the most recent ones."""
         scene, history = self._scene, self._history(layout)
         since = f" since {history.start[11:19]} UTC" if history else ""
         yield Text(f"Reported{since}", _HEAD)
@@ -130,7 +130,7 @@ class LiveView:
         return History.of(self._scene.steps, layout.left - 4, self._scene.refresh)
 
     def _guarantee(self) -> Iterator[Text]:
-        first, second = self._scene.terms or ("It is told with the first report.", "")
+        first, second = self._scene.terms or ("Known with the first report.", "")
         yield Text.assemble(("Guarantee", _HEAD), f"  {first}")
         yield Text(f"  {second}")
 
@@ -155,22 +155,22 @@ def _truth_lines(truth: GroundTruth, layout: Layout) -> Iterator[Text]:
     ]
     yield from _filled(rows[: layout.truth], layout.truth)
     yield Text(
-        f"  {answer.withheld:,} items of fewer users are rightly not reported; "
-        f"{answer.singles:,} of one only",
+        f"  {answer.withheld:,} items with fewer users are correctly not shown; "
+        f"{answer.singles:,} with one",
         _SOFT,
     )
-    slow = f"; {truth.left_out:,} steps left out: too slow" if truth.left_out else ""
-    yield Text(f"  {truth.exhausted:.1%} of the users have used up their reports{slow}", _SOFT)
+    slow = f"; {truth.left_out:,} steps skipped: too slow" if truth.left_out else ""
+    yield Text(f"  {truth.exhausted:.1%} of users have no reports left{slow}", _SOFT)
 
 
 def _truth_line(each: TrueItem, outbreak: bool, left: int) -> str:
     kind = "outbreak" if outbreak else "usual"
-    reported = "not reported" if each.estimate is None else f"reported {each.estimate:>7,}"
-    return f"  {kind:<8} {each.users:>7,}, {reported}".ljust(left - 2) + f"  {visible(each.item)}"
+    shown = "not shown" if each.estimate is None else f"shown as {each.estimate:>7,}"
+    return f"  {kind:<8} {each.users:>7,}, {shown}".ljust(left - 2) + f"  {visible(each.item)}"
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:
-    """One at each side; the left one is cut if there is no room."""
+    """One text on each side; the left one is truncated if they do not fit."""
     left.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
     return Text.assemble(left, " ", right)
 

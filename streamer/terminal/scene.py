@@ -1,7 +1,7 @@
-"""What a terminal knows of a stream: the recent past, what many users hold now, the guarantee.
+"""What a terminal shows of a stream: the recent past, what is trending now, the guarantee.
 
-It is told by a page's API, by topics or by a board in this process, always of what passed
-the monitor. Items are hostile strings: `visible` is the only way to a terminal.
+The data comes from a page's API, from topics or from a board in this process; all of it has
+passed the monitor. Items are untrusted strings: print them only through `visible`.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from streamer.web.answers import ClosedStep, Current, CurrentHitter, Promise, Pu
 from streamer.web.ground_truth import TruthAnswer
 
 PAST = 400
-"""Records of closed steps that are kept: enough for the widest terminal."""
+"""Step records to keep: enough for the widest terminal."""
 _MOST_RESULTS = 200
-"""Of a step that are kept, the largest: nobody looks at more in a terminal."""
+"""Results to keep per step, the largest: nobody looks at more in a terminal."""
 _LONGEST_ITEM = 400
 
 
 @dataclass(frozen=True, slots=True)
 class GroundTruth:
-    """What only a simulation can know."""
+    """What only a simulation knows."""
 
     answer: TruthAnswer
     outbreaks: frozenset[str]
-    """The items of all outbreaks, whenever they are."""
+    """The items of all outbreaks, running or not."""
     running: frozenset[str]
-    """The items of those that go on."""
+    """The items of running outbreaks."""
     exhausted: float
-    """Share of the users whose reports are used up."""
+    """Share of users who have no reports left."""
     left_out: int
     """Steps that could not be simulated in time."""
 
 
 @dataclass(slots=True)
 class Scene:
-    """Implements `Listener`; whoever draws is called after every change."""
+    """Implements `Listener`; calls `changed` after every change."""
 
     title: str
     subject: str
     place: str
-    """What is watched, and where else it can be seen, in words."""
+    """A sentence: where else to look, and how to stop."""
     truth: Callable[[], GroundTruth] | None = None
     trouble: str = ""
     promise: Promise | None = None
     current: Current | None = None
     latest: CurrentHitter | None = None
-    """Every report tells the terms that it was made under."""
+    """The largest current report: each carries the terms it was made under."""
     resting: int = 1
-    """Steps that a reported item rests, if there is no guarantee that tells."""
+    """Steps before a reported item is checked again, if no guarantee is known."""
     steps: deque[ClosedStep] = field(default_factory=lambda: deque(maxlen=PAST))
     changed: Callable[[], object] = lambda: None
 
@@ -69,15 +69,15 @@ class Scene:
 
     @property
     def terms(self) -> list[str]:
-        """The guarantee in two short sentences; none before it is known."""
+        """The guarantee in two short sentences; empty until it is known."""
         promise, latest = self.promise, self.latest
         if promise is not None:
             period = duration(round(promise.period_steps * promise.step_seconds * 1000))
-            rest = ""
+            valid = ""
             if promise.refresh_steps > 1:
-                resting = duration(round(promise.refresh_steps * promise.step_seconds * 1000))
-                rest = f"; a reported item rests for {resting}"
-            return _sentences(promise, period, rest)
+                length = duration(round(promise.refresh_steps * promise.step_seconds * 1000))
+                valid = f"; each report is valid for {length}"
+            return _sentences(promise, period, valid)
         return [] if latest is None else _sentences(latest, "one budget period", "")
 
     def state(self, trouble: str) -> None:
@@ -105,20 +105,20 @@ class Scene:
         self.changed()
 
 
-def _sentences(terms: Promise | CurrentHitter, period: str, rest: str) -> list[str]:
+def _sentences(terms: Promise | CurrentHitter, period: str, valid: str) -> list[str]:
     delta = f"{terms.delta:g}".replace("e-0", "e-")
     reports = "report" if terms.contributions == 1 else "reports"
     return [
-        f"ε = {terms.epsilon:g}, δ = {delta} for all that one user does in {period}.",
-        f"A user counts for at most {terms.contributions:,} {reports}{rest}.",
+        f"ε = {terms.epsilon:g}, δ = {delta} for everything one user does in {period}.",
+        f"Each user counts in at most {terms.contributions:,} {reports}{valid}.",
     ]
 
 
 def visible(text: str) -> str:
-    """A text that a terminal shows and never acts upon: what is not plainly printable, and
-    what turns the direction of writing, stands there as an escape."""
+    """Safe to print on a terminal: characters that are not printable, or that change the
+    direction of writing, are escaped."""
     shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text[:_LONGEST_ITEM]
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text[:_LONGEST_ITEM]
     )
     return shown if len(text) <= _LONGEST_ITEM else f"{shown}…"

@@ -23,9 +23,9 @@ def asked(url, path):
 class TestWithoutATerminal:
     def test_it_shows_hitters_here_and_on_the_page(self):
         with Process("demo", *SMALL, "--seed", 7) as demo:
-            url = demo.until(r"The page is at (http://127.0.0.1:\d+)\. ")[1]
-            demo.until(r"guarantee: ε = 1, δ = 1e-6 for all that one user does in 10 minutes")
-            demo.until(r"ground truth of this simulation: outbreak of .* begins")
+            url = demo.until(r"Live page: (http://127.0.0.1:\d+) ")[1]
+            demo.until(r"guarantee: ε = 1, δ = 1e-6 for everything one user does in 10 minutes")
+            demo.until(r"ground truth of this simulation: outbreak of .* starts")
             demo.until(REPORT)
             assert "<title>" in asked(url, "/")
             assert json.loads(asked(url, "/api/truth"))["items"]
@@ -36,7 +36,7 @@ class TestWithoutATerminal:
     def test_it_ends_by_itself_if_it_is_told_to(self):
         with Process("demo", *SMALL, "--seconds", 2) as demo:
             assert demo.ended() == (0, "")
-            assert "records of 50,000 simulated users" in demo.text
+            assert "records from 50,000 simulated users" in demo.text
             assert "streamer watch kafka" in demo.text
 
     @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -47,7 +47,7 @@ class TestWithoutATerminal:
             demo.signal(which)
             code, complaints = demo.ended()
             assert (code, complaints) == (0, "")
-            assert "Go on with Kafka" in demo.text
+            assert "Next, with Kafka" in demo.text
             assert list(tmp_path.iterdir()) == []
 
     def test_it_ends_when_nobody_reads_any_more(self):
@@ -72,17 +72,17 @@ class TestWithoutATerminal:
 class TestAtATerminal:
     def test_the_view_is_live_and_the_terminal_is_left_as_it_was(self):
         with Process("demo", *SMALL, terminal=(80, 24)) as demo:
-            demo.until(r"The page is at http://127\.0\.0\.1:\d+")
+            demo.until(r"Live page: http://127\.0\.0\.1:\d+")
             demo.until(r"[\d,]+ ± 150 +● █+")
             demo.until("Ground truth, known only because this is a simulation")
-            demo.until(r"outbreak +[\d,]+, reported +[\d,]+")
+            demo.until(r"outbreak +[\d,]+, shown as +[\d,]+")
             demo.press_ctrl_c()
             code, complaints = demo.ended()
             assert (code, complaints) == (0, "")
             view, _, after = demo.written.partition(NORMAL)
             assert ALTERNATE in view
             assert SHOW_CURSOR in demo.written
-            assert "records of 50,000 simulated users" in after
+            assert "records from 50,000 simulated users" in after
             assert "streamer run --create-topics" in after
             assert "\x1b" not in after.replace(SHOW_CURSOR, "")
 

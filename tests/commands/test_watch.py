@@ -98,7 +98,7 @@ async def test_it_ends_when_nobody_reads_any_more():
         (["http://nowhere.invalid"], ["nowhere.invalid", "no host of that name"]),
         (["ftp://host"], ["'ftp://host' is no address"]),
         ([], ["URL|kafka"]),
-        (["http://127.0.0.1:1", "--config", "x.yaml"], ["--config is for kafka"]),
+        (["http://127.0.0.1:1", "--config", "x.yaml"], ["--config is only for kafka"]),
         (["kafka", "--config", "no.yaml"], ["config is no.yaml"]),
     ],
 )

@@ -169,7 +169,7 @@ async def test_the_command_shows_hitters_as_plain_lines_and_ends_at_once(world, 
             await asyncio.to_thread(watch.until, r" UTC +2 ± \d+ +later\n")
             watch.signal(signal.SIGINT)
             assert await asyncio.to_thread(watch.ended) == (0, "")
-            assert "guarantee: ε = 1, δ = 1e-6 for all that one user does in one" in watch.text
+            assert "guarantee: ε = 1, δ = 1e-6 for everything one user does in one" in watch.text
 
 
 async def test_a_topic_that_is_missing_is_named(world, tmp_path):
@@ -193,7 +193,7 @@ async def test_a_broker_that_goes_away_is_waited_for(tmp_path):
                 await asyncio.to_thread(broker.kill)
                 await asyncio.to_thread(watch.until, "waiting: no broker answers\n")
                 await asyncio.to_thread(broker.start)
-                await asyncio.to_thread(watch.until, "going on\n")
+                await asyncio.to_thread(watch.until, "reconnected\n")
                 await send(settings, "after")
                 await asyncio.to_thread(watch.until, "after\n")
                 watch.signal(signal.SIGTERM)

@@ -92,7 +92,7 @@ def full_scene():
 
 
 class TestTheView:
-    def test_it_says_what_many_users_hold_with_estimate_margin_and_trend(self):
+    def test_it_lists_trending_items_with_estimate_margin_and_trend(self):
         scene = scene_of(
             hitter("crash", 5_932, trend=Trend.GROWING),
             hitter("slow", 1_220, trend=Trend.SHRINKING),
@@ -100,27 +100,29 @@ class TestTheView:
         lines = text_of(scene)
         assert any("5,932 ± 150  ↑ " in line and line.endswith("  crash") for line in lines)
         assert any("1,220 ± 150  ↓ " in line and line.endswith("  slow") for line in lines)
-        assert any("reported from about 1,050 users" in line for line in lines)
-        assert any("cannot be known" in line for line in lines)
+        [heading] = [line for line in lines if line.startswith("Trending now ")]
+        assert heading.endswith("threshold: about 1,050 users")
+        note = "  Items with fewer than about 1,050 users are not shown and cannot be known."
+        assert note in lines
 
     def test_it_shows_the_guarantee_and_the_time(self):
         lines = text_of(scene_of(hitter("crash", 5_932)))
         assert lines[0].endswith("00:00:10 UTC")
-        assert "Guarantee  ε = 1, δ = 1e-6 for all that one user does in 10 minutes." in lines
-        said = "  A user counts for at most 30 reports; a reported item rests for 3 seconds."
+        assert "Guarantee  ε = 1, δ = 1e-6 for everything one user does in 10 minutes." in lines
+        said = "  Each user counts in at most 30 reports; each report is valid for 3 seconds."
         assert said in lines
 
     def test_without_a_guarantee_it_is_that_of_the_reports(self):
         scene = scene_of(hitter("crash", 5_932))
         scene.promise = None
         text = "\n".join(text_of(scene))
-        assert "ε = 1, δ = 1e-6 for all that one user does in one budget period." in text
+        assert "ε = 1, δ = 1e-6 for everything one user does in one budget period." in text
         assert "at most 10 reports." in text
         scene.reset()
-        assert "It is told with the first report." in "\n".join(text_of(scene))
+        assert "Known with the first report." in "\n".join(text_of(scene))
 
     def test_it_says_so_when_there_is_nothing_or_not_yet_anything(self):
-        assert any("nothing" in line for line in text_of(scene_of()))
+        assert "  no items" in text_of(scene_of())
         waiting = Scene("streamer demo", "", "")
         assert any("waiting for the first step to close" in line for line in text_of(waiting))
 
@@ -153,10 +155,10 @@ class TestTheView:
         )
         lines = text_of(scene_of(hitter("crash", 5_932), truth=lambda: truth))
         start = lines.index("Ground truth, known only because this is a simulation")
-        assert lines[start + 1].split() == ["outbreak", "6,012,", "reported", "5,932", "crash"]
-        assert lines[start + 2].split() == ["usual", "9,000,", "not", "reported", "usual"]
-        assert "11,143 items of fewer users are rightly not reported; 8,862" in lines[start + 3]
-        assert lines[start + 4] == "  1.5% of the users have used up their reports"
+        assert lines[start + 1].split() == ["outbreak", "6,012,", "shown", "as", "5,932", "crash"]
+        assert lines[start + 2].split() == ["usual", "9,000,", "not", "shown", "usual"]
+        assert "11,143 items with fewer users are correctly not shown; 8,862" in lines[start + 3]
+        assert lines[start + 4] == "  1.5% of users have no reports left"
         real = "\n".join(text_of(scene_of(hitter("crash", 5_932))))
         assert "truth" not in real.lower()
 
@@ -175,7 +177,7 @@ class TestTheView:
     def test_the_layout_depends_on_the_size_alone(self):
         def parts(scene):
             return [
-                n for n, line in enumerate(text_of(scene)) if line[:9] in {"What many", "Reported "}
+                n for n, line in enumerate(text_of(scene)) if line[:9] in {"Trending ", "Reported "}
             ]
 
         assert parts(scene_of(hitter("crash", 5_000), steps=[closed(9)])) == parts(
@@ -262,8 +264,8 @@ class TestPlainLines:
         assert lines == [
             "streamer watch: somewhere",
             "Ctrl-C ends.",
-            "guarantee: ε = 1, δ = 1e-6 for all that one user does in 10 minutes. "
-            "A user counts for at most 30 reports; a reported item rests for 3 seconds.",
+            "guarantee: ε = 1, δ = 1e-6 for everything one user does in 10 minutes. "
+            "Each user counts in at most 30 reports; each report is valid for 3 seconds.",
             "00:00:01 UTC      2,000 ± 150    crash",
             "00:00:02 UTC      2,001 ± 150    crash",
             "00:00:03 UTC      2,002 ± 150    crash",
@@ -281,8 +283,8 @@ class TestPlainLines:
         scene.published(Published((closed(11),), quiet))
         assert [line for line in lines if "±" not in line][-3:] == [
             "waiting: no broker answers",
-            "going on",
-            "00:00:11 UTC  nothing is reported any more",
+            "reconnected",
+            "00:00:11 UTC  no items any more",
         ]
 
     def test_outbreaks_are_told_when_they_begin_and_end(self):
@@ -295,9 +297,9 @@ class TestPlainLines:
             scene.published(Published((), None))
         truth = [line.partition("simulation: ")[2] for line in lines if "ground truth" in line]
         assert truth == [
-            "outbreak of crash begins",
-            "outbreak of slow begins",
-            "outbreak of crash is over",
+            "outbreak of crash starts",
+            "outbreak of slow starts",
+            "outbreak of crash ends",
         ]
 
     def test_another_stream_with_earlier_steps_is_told_too(self):
