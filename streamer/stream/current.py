@@ -23,7 +23,7 @@ _CAUTION = math.sqrt(2)
 
 
 class Trend(StrEnum):
-    """How an item's last reports compare with those before them."""
+    """How the latest reports of an item compare with earlier ones."""
 
     NEW = "new"
     GROWING = "growing"

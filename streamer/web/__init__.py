@@ -1,1 +1,1 @@
-"""HTTP: the operators' port and the public one, and nothing that knows of Kafka."""
+"""HTTP: the operators' port and the public port. Independent of Kafka."""

@@ -1,5 +1,5 @@
-"""The JSON of the public API, as types: docs/openapi.yaml describes the same, and a test
-holds the two together. All of it is made of publications and of public settings."""
+"""The JSON of the public API, as types. docs/openapi.yaml describes the same; a test keeps
+them in sync. Everything here comes from publications and public settings."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from streamer.stream.records import ResultRecord, StepRecord
 
 
 class CurrentHitter(ResultRecord, frozen=True):
-    """The latest report of an item that many users hold now."""
+    """The latest report of an item that is trending now."""
 
     trend: Annotated[
         Trend,
         Meta(
-            description="Growing or shrinking if its last reports differ from those before them "
-            "by more than noise does; new if there were none before."
+            description="Growing or shrinking if the latest reports differ from earlier ones by "
+            "more than the noise; new if there are no earlier ones."
         ),
     ]
-    since: Annotated[int, Meta(description="The step in which its reports began.")]
+    since: Annotated[int, Meta(description="First step of its current run of reports.")]
 
 
 class Current(msgspec.Struct, frozen=True):
-    """What many users hold now: the answer of /api/hitters."""
+    """What is trending now: the response of /api/hitters."""
 
     step: Annotated[int | None, Meta(description="The last closed step; null before the first.")]
-    start: Annotated[str | None, Meta(description="Its first moment, RFC 3339.")]
-    end: Annotated[str | None, Meta(description="The first moment after it.")]
+    start: Annotated[str | None, Meta(description="Start of the step, RFC 3339.")]
+    end: Annotated[str | None, Meta(description="End of the step, exclusive.")]
     hitters: Annotated[
         tuple[CurrentHitter, ...],
         Meta(
-            description="Those of the last step and, if a reported item rests for a while, those "
-            "that were reported within that while. The largest estimate first."
+            description="Items reported in the last step, or in the last `refresh_steps` steps if "
+            "reported items are not checked in every step. Largest estimate first."
         ),
     ]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One heavy hitter of a step that is named around it."""
+    """One heavy hitter of the enclosing step."""
 
-    item: Annotated[str, Meta(description="What many users hold.")]
-    estimate: Annotated[int, Meta(description="How many, with noise.")]
-    margin: Annotated[int, Meta(description="Half-width of the noise's 95% interval.")]
-    threshold: Annotated[int, Meta(description="Estimates from here on are reported.")]
+    item: Annotated[str, Meta(description="The reported item.")]
+    estimate: Annotated[int, Meta(description="Estimated number of users, with noise.")]
+    margin: Annotated[int, Meta(description="Half-width of the 95% noise interval.")]
+    threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
 
 
 class ClosedStep(StepRecord, frozen=True, omit_defaults=True):
-    """A step record with its results; with `first`, a run of steps without any."""
+    """A step record with its results; with `first`, a run of empty steps."""
 
     results: Annotated[
-        tuple[Result, ...], Meta(description="In the order of their items; left out if none.")
+        tuple[Result, ...], Meta(description="Sorted by item; omitted if empty.")
     ] = ()
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """The answer of /api/steps."""
+    """The response of /api/steps."""
 
-    steps: Annotated[tuple[ClosedStep, ...], Meta(description="The oldest first.")]
-    oldest: Annotated[int | None, Meta(description="The first step that can be had.")]
+    steps: Annotated[tuple[ClosedStep, ...], Meta(description="Oldest first.")]
+    oldest: Annotated[int | None, Meta(description="The oldest step available.")]
     through: Annotated[int | None, Meta(description="The last closed step.")]
 
 
@@ -70,35 +70,37 @@ class Published(msgspec.Struct, frozen=True):
     """The data of a `published` event in /api/events."""
 
     steps: Annotated[
-        tuple[ClosedStep, ...], Meta(description="Those that the reader does not have yet.")
+        tuple[ClosedStep, ...], Meta(description="Steps that the reader does not have yet.")
     ]
     hitters: Annotated[
-        Current | None, Meta(description="What many users hold now; null if more steps follow.")
+        Current | None, Meta(description="What is trending now; null if more steps follow.")
     ]
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """The guarantee in force: the answer of /api/guarantee."""
+    """The guarantee in force: the response of /api/guarantee."""
 
     sentence: Annotated[str, Meta(description="The guarantee in plain words.")]
     epsilon: Annotated[float, Meta(description="ε, per user and period.")]
     delta: Annotated[float, Meta(description="δ, per user and period.")]
-    contributions: Annotated[int, Meta(description="k: reports a user counts for in a period.")]
-    neighbours: Annotated[str, Meta(description="Which two worlds must look alike.")]
-    step_seconds: Annotated[float, Meta(description="Length of a step.")]
+    contributions: Annotated[
+        int, Meta(description="k: maximum reports a user counts in, per period.")
+    ]
+    neighbours: Annotated[str, Meta(description="What changes between two neighbouring streams.")]
+    step_seconds: Annotated[float, Meta(description="Length of a step, in seconds.")]
     period_steps: Annotated[int, Meta(description="Steps in a budget period.")]
     refresh_steps: Annotated[
-        int, Meta(description="A reported item is asked about again after so many steps.")
+        int, Meta(description="A reported item is checked again after this many steps.")
     ]
-    threshold: Annotated[int, Meta(description="Estimates from here on are reported.")]
-    margin: Annotated[int, Meta(description="Half-width of the noise's 95% interval.")]
+    threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
+    margin: Annotated[int, Meta(description="Half-width of the 95% noise interval.")]
     noise_scale: Annotated[float, Meta(description="Scale of the noise, in users.")]
-    period: Annotated[int | None, Meta(description="The period's number; null before the first.")]
-    first: Annotated[int | None, Meta(description="The period's first step.")]
+    period: Annotated[int | None, Meta(description="Number of the period; null before the first.")]
+    first: Annotated[int | None, Meta(description="First step of the period.")]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a request is not answered."""
+    """Why a request was refused."""
 
     error: Annotated[str, Meta(description="One sentence.")]
 

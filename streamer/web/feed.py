@@ -1,9 +1,9 @@
-"""The live stream of /api/events: each reader goes through the board at its own speed.
+"""The live stream of /api/events: each reader follows the board at its own speed.
 
-There are no queues. A reader has a place in the board's past, and when it is ready for
-more it is sent what has come since, in one message. So a reader that is slow, or does not
-read at all, costs one message and slows nobody; one that falls behind the past goes on
-with the oldest step there is.
+There are no queues. A reader has a position in the board's history. When it is ready for
+more, it gets everything since then in one message. So a slow or stalled reader costs one
+message and delays nobody; one that falls behind the history continues with the oldest
+step available.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from streamer.web.answers import Promise
 from streamer.web.board import Board, Kept, join
 
 HEARTBEAT_SECONDS = 15.0
-"""So often a reader hears something, so that it can tell silence from a dead connection."""
+"""Readers get a message at least this often, so they can detect a dead connection."""
 RETRY_MS = 2_000
 MOST_READERS = 500
-"""Below the server's limit of connections, so that other requests still get through."""
+"""Below the server's connection limit, so that other requests still get through."""
 MESSAGE_STEPS, MESSAGE_BYTES = 1_000, 1 << 18
-"""Of one message, if it is more than one step."""
+"""Limits of one message; it always contains at least one step if there is one."""
 
 _ALIVE = b"event: alive\ndata: {}\n\n"
 _RESET = b"event: reset\ndata: {}\n\n"
@@ -49,7 +49,7 @@ class Feed:
         return self.readers >= self._most_readers
 
     async def read(self, since: int | None) -> AsyncIterator[bytes]:
-        """Messages from the step after `since` on; without it, from the last one on."""
+        """Messages starting after step `since`; without it, starting with the last step."""
         self.readers += 1
         try:
             yield b"retry: %d\n\n" % RETRY_MS
@@ -65,11 +65,11 @@ class Feed:
                 promise = board.promise
                 yield _guarantee(promise)
             elif place is not None and board.through is not None and place > board.through:
-                # Another stream than the one that the reader knows: it must forget that.
+                # The reader has data of another stream and must discard it.
                 place = None
                 yield _RESET
             elif board.revision != seen or self._is_behind(place):
-                # Read before the message is sent: it may take long, and more may come.
+                # Noted before sending: that can take long, and more can be published meanwhile.
                 seen = board.revision
                 message, place = self._message(place)
                 yield message
@@ -85,7 +85,7 @@ class Feed:
         return place is not None and through is not None and place < through
 
     def _message(self, place: int | None) -> tuple[bytes, int | None]:
-        """What comes after a place, and the place after it: the same for all who are there."""
+        """What follows a position, and the next position; shared by all readers at `place`."""
         if self._revision != self._board.revision:
             self._revision = self._board.revision
             self._messages.clear()

@@ -1,7 +1,7 @@
-"""What is true of a simulated stream, for the demo only.
+"""The actual numbers of a simulated stream, for the demo only.
 
-No real source has this: nothing of the service makes a `Truth`, and without one the page
-and the API have no trace of it.
+Real sources have no such numbers: the service never creates a `Truth`, and without one the
+page and the API contain no trace of it.
 """
 
 from __future__ import annotations
@@ -20,48 +20,53 @@ _MOST_SHOWN = 12
 
 
 class TrueItem(msgspec.Struct, frozen=True):
-    """An item with its true number of users, beside what was reported of it."""
+    """An item with its actual number of users, and what was reported."""
 
     item: str
-    step: Annotated[int, Meta(description="The step that both numbers are about.")]
-    users: Annotated[int, Meta(description="How many users really hold it.")]
-    estimate: Annotated[int | None, Meta(description="What was reported; null: it was not.")]
+    step: Annotated[int, Meta(description="The step of both numbers.")]
+    users: Annotated[int, Meta(description="Actual number of users.")]
+    estimate: Annotated[
+        int | None, Meta(description="The reported estimate; null if not reported.")
+    ]
     rightly: Annotated[
         bool,
         Meta(
-            description="Whether it is right that it was reported, or not. Near the threshold "
-            "noise may decide otherwise, and users whose reports are used up do not count."
+            description="Whether reporting it, or not reporting it, was correct. Near the "
+            "threshold the noise can decide otherwise, and users without reports left do not "
+            "count."
         ),
     ]
 
 
 class TruthAnswer(msgspec.Struct, frozen=True):
-    """The answer of /api/truth."""
+    """The response of /api/truth."""
 
     label: str
-    step: Annotated[int | None, Meta(description="The last closed step that is known.")]
+    step: Annotated[int | None, Meta(description="The last closed step.")]
     threshold: int | None
-    items: Annotated[tuple[TrueItem, ...], Meta(description="Those of the most users first.")]
-    withheld: Annotated[
-        int, Meta(description="How many items below the threshold were rightly not reported.")
+    items: Annotated[
+        tuple[TrueItem, ...], Meta(description="Sorted by actual users, largest first.")
     ]
-    singles: Annotated[int, Meta(description="How many of those only one user holds.")]
+    withheld: Annotated[
+        int, Meta(description="Items below the threshold that were correctly not reported.")
+    ]
+    singles: Annotated[int, Meta(description="How many of them belong to a single user.")]
 
 
 class Truth:
-    """The truth of the last steps, told by the simulation beside its events."""
+    """The ground truth of recent steps, provided by the simulation."""
 
     def __init__(self) -> None:
         self._steps: dict[int, TrueStep] = {}
 
     def tell(self, step: TrueStep) -> None:
-        """Steps in rising order; each may be told long before it is closed."""
+        """Add a step, in ascending order; it may close much later."""
         self._steps[step.step] = step
         if len(self._steps) > _KEPT_STEPS:
             del self._steps[next(iter(self._steps))]
 
     def beside(self, board: Board) -> TruthAnswer:
-        """The truth of the last closed step, beside what the board shows."""
+        """The ground truth of the last closed step, next to what the board shows."""
         promise, through = board.promise, board.through
         known = self._steps.get(through) if through is not None else None
         if known is None or promise is None:
@@ -85,7 +90,7 @@ class Truth:
         )
 
     def _reported(self, board: Board) -> list[TrueItem]:
-        """Each with the truth of the step in which it was reported: it may rest since."""
+        """Each item with the ground truth of the step of its report, which may be earlier."""
         rows = []
         for hitter in board.current.hitters:
             if known := self._steps.get(hitter.step):

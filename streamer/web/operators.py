@@ -1,4 +1,4 @@
-"""The operators' port: health, readiness, metrics. Never open it to a wider audience."""
+"""The operators' port: health, readiness, metrics. Never expose it publicly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamer.operations.health import Status, Verdict
 
 
 def operators_app(status: Status, metrics: Callable[[], bytes]) -> Starlette:
-    """`metrics`: the text that Prometheus reads."""
+    """`metrics`: returns the text for Prometheus."""
 
     async def alive(request: Request) -> Response:
         del request

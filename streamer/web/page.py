@@ -1,4 +1,4 @@
-"""The page's files: read once, with what a browser must be told of them."""
+"""The files of the page, read once, with the headers they are served with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file as it is sent."""
+    """A file as it is served."""
 
     body: bytes
     media_type: str
@@ -30,14 +30,14 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page itself and the files that it loads, by name."""
+    """The page and the files it loads, by name."""
 
     html: Asset
     assets: Mapping[str, Asset]
 
 
 def page(with_truth: bool) -> Page:
-    """The page of a real stream, or of a simulated one, which has a part more."""
+    """The page of a real stream, or of a simulated one with its extra section."""
     found = {
         file.name: file.read_bytes()
         for file in (files("streamer.web") / "static").iterdir()

@@ -1,4 +1,4 @@
-"""The guarantee in words that a reader of the page understands, with its numbers."""
+"""The guarantee and its numbers, in words for readers of the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def promise_of_period(period: Period, timing: StepTiming) -> Promise:
 
 
 def promise_to_come(terms: Terms, timing: StepTiming) -> Promise:
-    """Of a stream whose first period has not begun."""
+    """For a stream whose first period has not started."""
     plan = terms.plan()
     return _promise(terms, plan, plan.law.margin(), timing, None)
 
@@ -47,19 +47,19 @@ def _promise(
 def sentence(terms: Terms, timing: StepTiming) -> str:
     """What is promised to one user, in one sentence."""
     change = {
-        Neighbours.REPLACE: "Replace everything that one user did in {} by anything else",
-        Neighbours.ADD_REMOVE: "Take away everything that one user did in {}",
+        Neighbours.REPLACE: "If everything one user did in {} were replaced by anything else",
+        Neighbours.ADD_REMOVE: "If everything one user did in {} were removed",
     }[terms.neighbours].format(duration(terms.period_steps * timing.length_ms))
     reports = "report" if terms.contributions == 1 else "reports"
     return (
-        f"{change}: nothing shown here becomes more than {_factor(terms.epsilon)} times as "
-        f"likely or as unlikely, but for a probability of {_chance(terms.delta)}, and the user "
-        f"counts for at most {terms.contributions:,} {reports} in that time."
+        f"{change}, nothing shown here would become more than {_factor(terms.epsilon)} times as "
+        f"likely or as unlikely, except with a probability of {_chance(terms.delta)}, and the "
+        f"user counts in at most {terms.contributions:,} {reports} in that time."
     )
 
 
 def _factor(epsilon: float) -> str:
-    """e^ε with three digits, rounded up: it is a bound."""
+    """e^ε with three digits, rounded up because it is a bound."""
     if epsilon > _LARGEST_WRITTEN_OUT:
         return f"e^{epsilon:g}"
     factor = math.exp(epsilon)
@@ -68,6 +68,6 @@ def _factor(epsilon: float) -> str:
 
 
 def _chance(delta: float) -> str:
-    """One in so many where that is a whole number, as for 1e-6."""
+    """As "one in N" if N is a whole number, as for 1e-6."""
     odds = 1 / Fraction(repr(delta))
     return f"one in {odds.numerator:,}" if odds.denominator == 1 else f"{delta:g}"

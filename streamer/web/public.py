@@ -1,7 +1,7 @@
-"""The public port: the live page and its JSON API, and nothing of the operators'.
+"""The public port: the live page and its JSON API, without any operator data.
 
-Every answer is a function of publications and public settings. Only reading is possible.
-docs/openapi.yaml describes the API.
+Every response is a function of publications and public settings. The API is read-only;
+docs/openapi.yaml describes it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from streamer.web.ground_truth import Truth
 from streamer.web.page import Asset, page
 
 LARGEST_ANSWER = 1_000
-"""In one answer."""
+"""Maximum number of steps in one response."""
 STEPS = 100
-"""In one answer, if nothing else is asked for."""
+"""Default number of steps in one response."""
 
 _CHUNK_BYTES = 1 << 16
 _JSON = "application/json"
@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def public_app(board: Board, truth: Truth | None = None, feed: Feed | None = None) -> Starlette:
-    """The page and the API of one board; with a `truth`, of a simulation."""
+    """The page and the API of one board; `truth` only for a simulation."""
     site = _Site(board, truth, feed or Feed(board))
     app = Starlette(
         routes=site.routes(),
@@ -90,7 +90,7 @@ class _Site:
     async def guarantee(self, request: Request) -> Response:
         _numbers(request, ())
         if self._board.promise is None:
-            raise HTTPException(503, "The stream has not started yet: ask again in a moment.")
+            raise HTTPException(503, "The stream has not started yet: try again in a moment.")
         return self._known(request) or self._json(_encode(self._board.promise))
 
     async def steps(self, request: Request) -> Response:
@@ -112,7 +112,7 @@ class _Site:
         return self._json(_encode(self._truth.beside(self._board)))
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events; a browser that comes back says what it has seen last."""
+        """Server-sent events; a browser that reconnects sends the id of its last event."""
         since = _numbers(request, ("since",)).get("since")
         if seen := request.headers.get("last-event-id"):
             since = _number("Last-Event-ID", seen)
@@ -120,13 +120,13 @@ class _Site:
         if request.method == "HEAD":
             return Response(headers=headers, media_type="text/event-stream")
         if self._feed.is_full:
-            raise HTTPException(503, "Too many read along already: poll /api/steps instead.")
+            raise HTTPException(503, "Too many live readers: poll /api/steps instead.")
         return StreamingResponse(
             self._feed.read(since), headers=headers, media_type="text/event-stream"
         )
 
     def _known(self, request: Request) -> Response | None:
-        """For who was answered before, while the board is still the same."""
+        """A 304 response if the board is unchanged since the client last asked."""
         return _unchanged(request, self._caching())
 
     def _json(self, body: bytes) -> Response:
@@ -146,14 +146,14 @@ def _file(request: Request, asset: Asset) -> Response:
 
 def _unchanged(request: Request, headers: dict[str, str]) -> Response | None:
     known = {tag.strip() for tag in request.headers.get("if-none-match", "").split(",")}
-    # A compressed answer is the same to us; so proxies may have weakened its tag.
+    # Proxies that compress a response may weaken its tag; the content is the same.
     if {"*", headers["ETag"], f"W/{headers['ETag']}"} & known:
         return Response(status_code=304, headers=headers)
     return None
 
 
 async def _chunks(kept: Sequence[Kept], around: bytes) -> AsyncIterator[bytes]:
-    """The steps as one JSON object, in parts: who reads slowly holds one of them."""
+    """The steps as one JSON object, in chunks: a slow reader keeps only one in memory."""
     part = bytearray(b'{"steps":[')
     for place, each in enumerate(kept):
         part += b"," + each.json if place else each.json
@@ -164,28 +164,28 @@ async def _chunks(kept: Sequence[Kept], around: bytes) -> AsyncIterator[bytes]:
 
 
 def _numbers(request: Request, known: tuple[str, ...]) -> dict[str, int]:
-    """The whole numbers that are asked with; anything else is a mistake."""
+    """The query parameters, all integers; anything else is refused."""
     asked: dict[str, int] = {}
     for name, text in request.query_params.multi_items():
         if name not in known:
             allowed = " and ".join(known) if known else "no parameters"
-            raise HTTPException(400, f"{name} is not known here: use {allowed}.")
+            raise HTTPException(400, f"Unknown parameter {name}: use {allowed}.")
         if name in asked:
-            raise HTTPException(400, f"{name} is given twice: give it once.")
+            raise HTTPException(400, f"{name} is given more than once: give it once.")
         asked[name] = _number(name, text)
     return asked
 
 
 def _number(name: str, text: str) -> int:
     if not _WHOLE_NUMBER.fullmatch(text):
-        raise HTTPException(400, f"{name} is not a whole number: use one such as 12.")
+        raise HTTPException(400, f"{name} is not an integer: use a number such as 12.")
     return int(text)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     del request
     assert isinstance(error, HTTPException)
-    sentences = {404: "There is nothing here.", 405: "Only reading is possible: use GET."}
+    sentences = {404: "Not found.", 405: "Read-only: use GET."}
     sentence = sentences.get(error.status_code, error.detail)
     headers = {**(error.headers or {}), "Cache-Control": "no-store"}
     if error.status_code == 503:
@@ -195,7 +195,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 class _SafeHeaders:
-    """Nothing from elsewhere, nothing inline, no guessing of types, in no frame."""
+    """No content from other hosts, no inline code, no MIME sniffing, no framing."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""An HTTP server inside of our loop: we own the socket and the signals, uvicorn the rest."""
+"""An HTTP server in our event loop: we own the socket and the signals, uvicorn the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HttpServer:
     """Serves one application at one address, from `start` to `stop`."""
 
     def __init__(self, app: ASGIApp, section: str, host: str, port: int) -> None:
-        """`section`: of the settings that host and port come from, for complaints."""
+        """`section`: the settings section of host and port, for error messages."""
         self._section = section
         self._host, self._port = host, port
         self._server = _Server(
@@ -35,14 +35,14 @@ class HttpServer:
                 server_header=False,
                 timeout_graceful_shutdown=2 * _GRACE_SECONDS,
                 limit_concurrency=_MOST_CONNECTIONS,
-                http=_Patient,
+                http=_StallTimeout,
             )
         )
         self._running: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
-        """The port that is listened at: chosen by the system if 0 was asked for."""
+        """The listening port; chosen by the system if 0 was configured."""
         return self._port
 
     @property
@@ -51,7 +51,7 @@ class HttpServer:
         return f"http://[{host}]:{self._port}" if ":" in host else f"http://{host}:{self._port}"
 
     async def start(self) -> None:
-        """Returns when requests are answered."""
+        """Returns once requests are served."""
         listening = self._listen()
         self._port = listening.getsockname()[1]
         self._running = asyncio.create_task(self._server.serve(sockets=[listening]))
@@ -59,13 +59,13 @@ class HttpServer:
             await asyncio.sleep(0.001)
 
     async def stop(self) -> None:
-        """Streams that are still being read are cut after a moment."""
+        """Open streams are closed after a grace period."""
         if self._running is None:
             return
         self._server.should_exit = True
         await asyncio.wait([self._running], timeout=_GRACE_SECONDS)
-        # To the application this is a reader who has gone; uvicorn would cancel it, and
-        # complain of each.
+        # The application sees a client disconnect. uvicorn would cancel each request and log
+        # an error.
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
         await self._running
@@ -76,7 +76,7 @@ class HttpServer:
                 self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
             listening = socket.socket(family, kind, protocol)
-        except (OSError, ValueError):  # ValueError: what is not even a name
+        except (OSError, ValueError):  # ValueError: not a valid name
             raise self._not_here() from None
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -89,7 +89,7 @@ class HttpServer:
             raise SettingError(
                 f"{self._section}.port",
                 self._port,
-                f"{(error.strerror or 'it cannot be used').lower()}; choose another",
+                f"{(error.strerror or 'it cannot be used').lower()}; choose another port",
             ) from None
         listening.setblocking(False)
         return listening
@@ -100,30 +100,30 @@ class HttpServer:
         )
 
 
-class _Patient(H11Protocol):
-    """Cuts off who takes nothing of what is sent to them: they would hold a connection for ever."""
+class _StallTimeout(H11Protocol):
+    """Closes connections of clients that stop reading; they would stay open forever."""
 
-    _cut: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._cut = self.loop.call_later(PATIENCE_SECONDS, self.transport.abort)
+        self._stall_timer = self.loop.call_later(PATIENCE_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._forgive()
+        self._stop_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forgive()
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _forgive(self) -> None:
-        if self._cut is not None:
-            self._cut.cancel()
+    def _stop_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
 
 
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are for the service, which ends its servers itself."""
+        """The service handles signals and stops its servers itself."""
         yield

@@ -170,7 +170,7 @@ async def test_a_place_that_is_no_step_is_refused(since):
     async with serving(board) as server, httpx.AsyncClient(base_url=server.url) as client:
         answer = await client.get("/api/events", params={"since": since})
         assert answer.status_code == 400
-        assert answer.json() == {"error": "since is not a whole number: use one such as 12."}
+        assert answer.json() == {"error": "since is not an integer: use a number such as 12."}
 
 
 async def test_asking_only_for_the_headers_of_a_stream_starts_none():

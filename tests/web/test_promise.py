@@ -12,15 +12,15 @@ from tests.web.making import new_stream
 def test_the_guarantee_is_one_sentence_with_all_four_numbers():
     day = terms(epsilon=1.0, delta=1e-6, contributions=10, period_steps=1440)
     assert sentence(day, MINUTES) == (
-        "Replace everything that one user did in 1 day by anything else: nothing shown here "
-        "becomes more than 2.72 times as likely or as unlikely, but for a probability of one in "
-        "1,000,000, and the user counts for at most 10 reports in that time."
+        "If everything one user did in 1 day were replaced by anything else, nothing shown here "
+        "would become more than 2.72 times as likely or as unlikely, except with a probability "
+        "of one in 1,000,000, and the user counts in at most 10 reports in that time."
     )
 
 
 def test_neighbours_that_take_part_or_not_are_worded_as_such():
     words = sentence(terms(neighbours=Neighbours.ADD_REMOVE, contributions=1), MINUTES)
-    assert words.startswith("Take away everything that one user did in 100 minutes: ")
+    assert words.startswith("If everything one user did in 100 minutes were removed, nothing ")
     assert "at most 1 report in" in words
 
 
@@ -51,4 +51,4 @@ def test_the_promise_has_the_numbers_of_its_period():
 
 
 def test_a_period_of_part_seconds_is_told():
-    assert "in 25 seconds by" in sentence(terms(period_steps=100), StepTiming(250))
+    assert "in 25 seconds were replaced by" in sentence(terms(period_steps=100), StepTiming(250))

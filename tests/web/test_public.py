@@ -86,12 +86,12 @@ async def test_steps_are_had_from_a_step_on_or_the_newest(stream, query, found):
     [
         ("/api/steps?limit=0", "limit is 0: use 1 to 1,000."),
         ("/api/steps?limit=1001", "limit is 1001: use 1 to 1,000."),
-        ("/api/steps?since=yesterday", "since is not a whole number: use one such as 12."),
-        ("/api/steps?since=1&since=2", "since is given twice: give it once."),
-        ("/api/steps?sinse=1", "sinse is not known here: use since and limit."),
-        ("/api/hitters?item=a", "item is not known here: use no parameters."),
-        ("/api/guarantee?x", "x is not known here: use no parameters."),
-        ("/api/events?limit=1", "limit is not known here: use since."),
+        ("/api/steps?since=yesterday", "since is not an integer: use a number such as 12."),
+        ("/api/steps?since=1&since=2", "since is given more than once: give it once."),
+        ("/api/steps?sinse=1", "Unknown parameter sinse: use since and limit."),
+        ("/api/hitters?item=a", "Unknown parameter item: use no parameters."),
+        ("/api/guarantee?x", "Unknown parameter x: use no parameters."),
+        ("/api/events?limit=1", "Unknown parameter limit: use since."),
     ],
 )
 async def test_a_wrong_question_is_answered_with_one_sentence(stream, path, sentence):
@@ -173,7 +173,7 @@ async def test_every_answer_forbids_what_the_page_does_not_need(stream, path):
 )
 async def test_nothing_of_the_operators_and_nothing_else_is_here(stream, path):
     answer = await ask(stream, path)
-    assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing here."})
+    assert (answer.status_code, answer.json()) == (404, {"error": "Not found."})
 
 
 @pytest.mark.parametrize("path", ["/static/", "/static/..%2fpublic.py", "/static/index.html"])

@@ -126,7 +126,7 @@ class TestMistakes:
             await server(port=taken, section=section).start()
         assert caught.value.setting == f"{section}.port"
         assert str(caught.value) == (
-            f"{section}.port is {taken}: address already in use; choose another"
+            f"{section}.port is {taken}: address already in use; choose another port"
         )
 
     @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
         [
-            ("metrics.port", None, "address already in use; choose another"),
-            ("http.port", None, "address already in use; choose another"),
+            ("metrics.port", None, "address already in use; choose another port"),
+            ("http.port", None, "address already in use; choose another port"),
             ("http.host", "192.0.2.1", "it is not an address of this machine"),
             ("metrics.host", "192.0.2.1", "it is not an address of this machine"),
             ("metrics.port", "70000", "input should be less than or equal to 65535"),
