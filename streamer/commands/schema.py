@@ -1,4 +1,4 @@
-"""`streamer schema`: the contracts of events and records, for programs."""
+"""`streamer schema`: JSON Schemas of events and records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 class Contract(StrEnum):
-    """What can be described."""
+    """What has a schema."""
 
     EVENT = "event"
     RESULT = "result"
@@ -19,10 +19,10 @@ class Contract(StrEnum):
 
 def schema_command(
     contract: Annotated[
-        Contract | None, typer.Argument(help="One of them; all if not given.")
+        Contract | None, typer.Argument(help="Which schema to print.", show_default="all")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of the event and of the records that are published."""
+    """Print the JSON Schemas of events and of published records."""
     from streamer.commands.output import print_json
 
     print_json(schema_of(contract) if contract else {one.value: schema_of(one) for one in Contract})

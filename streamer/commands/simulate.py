@@ -1,4 +1,4 @@
-"""`streamer simulate`: a realistic event stream of a fleet, and the truth about it."""
+"""`streamer simulate`: a realistic event stream of a fleet, and its ground truth."""
 
 from __future__ import annotations
 
@@ -26,66 +26,67 @@ if TYPE_CHECKING:
 KAFKA = "kafka"
 USUAL_START = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL_OUTBREAKS = 3
-# Rendered at a time, so that the lines of a large step are never all in memory.
+# Rows rendered at a time, so that the lines of a large step never fill the memory.
 _ROWS = 65_536
 
-_TIME, _FLEET, _OUTBREAKS, _LINE = "Time", "Who holds what", "Outbreaks", "Transmission"
+_TIME, _FLEET, _OUTBREAKS, _LINE = "Time", "Users and items", "Outbreaks", "Transmission"
 
 
 def simulate_command(
-    users: Annotated[int, typer.Option(help="How many users the fleet has.")] = 10_000,
-    steps: Annotated[int, typer.Option(help="How many steps to simulate.")] = 60,
+    users: Annotated[int, typer.Option(help="Number of simulated users.")] = 10_000,
+    steps: Annotated[int, typer.Option(help="Number of steps to simulate.")] = 60,
     seed: Annotated[
-        int | None, typer.Option(help="Repeats a stream; random and printed if not given.")
+        int | None,
+        typer.Option(help="Repeat the same stream.", show_default="random, and printed"),
     ] = None,
     output: Annotated[
         str,
         typer.Option(
-            help="Where the events go: a .jsonl or .jsonl.gz file, - (stdout), or kafka (the "
-            "events topic of the settings)."
+            help="Where to write events: a .jsonl or .jsonl.gz file, - for stdout, or kafka for "
+            "the configured events topic."
         ),
     ] = "-",
     config: Annotated[
-        Path | None, typer.Option(help="A YAML file with settings, for kafka.")
+        Path | None, typer.Option(help="YAML file with settings; only for kafka.")
     ] = None,
     paced: Annotated[
         bool,
         typer.Option(
-            "--paced", help="Begin now and send each record when it happens.", rich_help_panel=_TIME
+            "--paced", help="Start now and send each record in real time.", rich_help_panel=_TIME
         ),
     ] = False,
     truth: Annotated[
-        str | None, typer.Option(help="A .jsonl or .jsonl.gz file for the true counts.")
+        str | None, typer.Option(help="A .jsonl or .jsonl.gz file for the actual counts.")
     ] = None,
     floor: Annotated[
-        int, typer.Option(help="Items with fewer users than this are left out of the truth.")
+        int, typer.Option(help="Omit items with fewer users than this from the truth file.")
     ] = 10,
     start: Annotated[
         str | None,
         typer.Option(
-            help="RFC 3339; the step that contains it is the first. [default: "
-            "2026-01-01T00:00:00Z, or now if --paced]",
+            help="Time in the first step, RFC 3339.",
+            show_default="2026-01-01T00:00:00Z, or now with --paced",
             rich_help_panel=_TIME,
         ),
     ] = None,
     step_seconds: Annotated[
-        float, typer.Option(help="Length of a step.", rich_help_panel=_TIME)
+        float, typer.Option(help="Length of a step in seconds.", rich_help_panel=_TIME)
     ] = 60.0,
     active: Annotated[
-        float, typer.Option(help="Share of the users active in a step.", rich_help_panel=_FLEET)
+        float, typer.Option(help="Share of users active in a step.", rich_help_panel=_FLEET)
     ] = 0.3,
     session: Annotated[
-        float, typer.Option(help="Mean steps that a user stays active.", rich_help_panel=_FLEET)
+        float, typer.Option(help="Mean steps a user stays active.", rich_help_panel=_FLEET)
     ] = 10.0,
     items: Annotated[
         int, typer.Option(help="Background items, drawn by Zipf's law.", rich_help_panel=_FLEET)
     ] = 10_000,
     exponent: Annotated[
-        float, typer.Option(help="Zipf's exponent; 0: all equally often.", rich_help_panel=_FLEET)
+        float, typer.Option(help="Zipf exponent; 0: all equally often.", rich_help_panel=_FLEET)
     ] = 0.8,
     personal: Annotated[
         float,
-        typer.Option(help="Share of items that only one user ever holds.", rich_help_panel=_FLEET),
+        typer.Option(help="Share of events with an item of one user only.", rich_help_panel=_FLEET),
     ] = 0.3,
     earlier: Annotated[
         float,
@@ -98,7 +99,7 @@ def simulate_command(
         list[str] | None,
         typer.Option(
             metavar="ITEM,SIZE,START,LENGTH[,SHAPE]",
-            help="SIZE users hold ITEM from step START (counted from 0) for LENGTH steps. "
+            help="SIZE users have ITEM from step START (counted from 0) for LENGTH steps. "
             "SHAPE: flat, ramp (grows to SIZE) or spike (fades from SIZE). Repeatable.",
             rich_help_panel=_OUTBREAKS,
         ),
@@ -106,34 +107,35 @@ def simulate_command(
     outbreaks: Annotated[
         int | None,
         typer.Option(
-            help=f"So many more at random; {USUAL_OUTBREAKS} if there is no --outbreak, else none.",
+            help="Number of random outbreaks.",
+            show_default=f"{USUAL_OUTBREAKS}, or 0 with --outbreak",
             rich_help_panel=_OUTBREAKS,
         ),
     ] = None,
     duplicates: Annotated[
-        float, typer.Option(help="Share of events written twice.", rich_help_panel=_LINE)
+        float, typer.Option(help="Share of events sent twice.", rich_help_panel=_LINE)
     ] = 0.01,
     delayed: Annotated[
-        float, typer.Option(help="Share of events written late.", rich_help_panel=_LINE)
+        float, typer.Option(help="Share of events sent late.", rich_help_panel=_LINE)
     ] = 0.02,
     delay_seconds: Annotated[
         float,
-        typer.Option(help="How late these and second copies are at most.", rich_help_panel=_LINE),
+        typer.Option(help="Maximum delay of late events and duplicates.", rich_help_panel=_LINE),
     ] = 30.0,
     skewed: Annotated[
         float, typer.Option(help="Share of users whose clock is wrong.", rich_help_panel=_LINE)
     ] = 0.01,
     skew_seconds: Annotated[
-        float, typer.Option(help="How wrong it is at most.", rich_help_panel=_LINE)
+        float, typer.Option(help="Maximum clock error.", rich_help_panel=_LINE)
     ] = 5.0,
     bad: Annotated[
         float, typer.Option(help="Bad records, as a share of the events.", rich_help_panel=_LINE)
     ] = 0.001,
 ) -> None:
-    """Write what a simulated fleet sends, in order of arrival, and what is true of it.
+    """Write the events of a simulated fleet, in order of arrival, and the actual counts.
 
-    The truth has one line per step and item: how many users hold it, counted as the
-    product counts, without noise.
+    The truth file has one line per step and item: its number of users, as the
+    service counts them, without noise.
     """
     from streamer.fleet.fleet import Fleet
     from streamer.fleet.outbreaks import parse_outbreak
@@ -165,11 +167,11 @@ def simulate_command(
     ).with_planned_outbreaks(outbreaks)
     _check_targets(output, truth, config)
     if seed is None:
-        typer.echo(f"the same stream again: --seed {fleet.seed}", err=True)
+        typer.echo(f"repeat this stream with --seed {fleet.seed}", err=True)
     try:
         typer.echo(asyncio.run(_write(fleet, output, truth, floor, paced, config)), err=True)
     except BrokenPipeError:
-        # Whoever read has seen enough; Python would flush once more at its end, and complain.
+        # The reader closed the pipe. Python would flush again at exit and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -187,19 +189,19 @@ def _check_targets(output: str, truth: str | None, config: Path | None) -> None:
     from streamer.lines.output import STANDARD_OUTPUT, check_file
 
     if config is not None and output != KAFKA:
-        raise OutputError("--config is for kafka: leave it out, or say --output kafka")
+        raise OutputError("--config is only for kafka: omit it, or use --output kafka")
     if output not in {STANDARD_OUTPUT, KAFKA}:
         check_file("output", output)
     if truth is not None:
         check_file("truth", truth)
         if Path(output).resolve() == Path(truth).resolve():
-            raise OutputError(f"truth is {truth}: the events go there; name another file")
+            raise OutputError(f"truth is {truth}: it is also the output; use another file")
 
 
 async def _write(
     fleet: Fleet, output: str, truth: str | None, floor: int, paced: bool, config: Path | None
 ) -> str:
-    """Write everything; the sentence says how much it was."""
+    """Write everything; return a summary sentence."""
     from rich.progress import Progress
 
     from streamer.commands.output import notes
@@ -209,7 +211,7 @@ async def _write(
 
     began, good, bad = perf_counter(), 0, 0
     lines = EventLines(fleet.catalogue())
-    # A bar between the lines on one screen helps nobody.
+    # No progress bar between event lines on the same screen.
     hidden = not notes.is_terminal or (output == STANDARD_OUTPUT and sys.stdout.isatty())
     async with AsyncExitStack() as opened:
         target = await _open(output, lines, config, opened)
@@ -236,7 +238,7 @@ async def _write(
 async def _open(
     output: str, lines: EventLines, config: Path | None, opened: AsyncExitStack
 ) -> Callable[[Events], Awaitable[None]]:
-    """Something that writes records to the output, and is closed with `opened`."""
+    """A function that writes records to the output; `opened` closes it."""
     if output == KAFKA:
         from streamer.config import load
         from streamer.fleet.catalogue import user_name
@@ -278,14 +280,14 @@ async def _in_time(batches: Iterable[Events], wanted: bool) -> AsyncIterator[Eve
             yield events
     else:
         for events in batches:
-            await asyncio.sleep(0)  # so that Ctrl-C is heard between two batches
+            await asyncio.sleep(0)  # so that Ctrl-C is handled between two batches
             yield events
 
 
 def _noting_truth(
     happened: Iterable[FleetStep], fleet: Fleet, floor: int, target: LineOutput
 ) -> Iterator[FleetStep]:
-    """Hand the steps on, and write down what is true of each."""
+    """Pass the steps on, and write the actual counts of each."""
     from streamer.fleet.truth import true_counts, truth_lines
 
     catalogue = fleet.catalogue()

@@ -1,4 +1,4 @@
-"""`streamer state`: what is in a journal. Never a user id."""
+"""`streamer state`: the contents of a journal. Never prints a user id."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 def state_command(
     journal: Annotated[
-        Path | None, typer.Option(help="A journal's directory; the state topic if not given.")
+        Path | None, typer.Option(help="Directory of a journal.", show_default="the state topic")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A YAML file with settings, for the state topic.")
+        Path | None, typer.Option(help="YAML file with settings; only for the state topic.")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the last step, the period, and how many users are charged and exhausted."""
+    """Show the last step, the period, and the numbers of charged and exhausted users."""
     import asyncio
 
     from streamer.commands.output import console, print_json
 
     if journal and config:
-        raise InputError("--config is for the state topic: leave it out, or leave out --journal")
+        raise InputError("--config is only for the state topic: omit it, or omit --journal")
     facts = _from_directory(journal) if journal else asyncio.run(_from_topic(config))
     if json:
         print_json(asdict(facts) if facts else None)
     elif facts is None:
-        console.print("Nothing was decided yet.")
+        console.print("The journal has no decisions yet.")
     else:
         for name, value in asdict(facts).items():
             shown = f"{value:,}" if isinstance(value, int) and "step" not in name else value
@@ -50,7 +50,7 @@ def _from_directory(directory: Path) -> JournalFacts | None:
 
     path = directory / DATABASE
     if not path.is_file():
-        raise InputError(f"journal is {directory}: there is no journal in it")
+        raise InputError(f"journal is {directory}: there is no journal in this directory")
     life, restored = peek(path)
     timing = StepTiming(life.length_ms, life.epoch_ms)
     return facts_of(restored, timing, path.stat().st_size) if restored else None

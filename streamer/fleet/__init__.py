@@ -1,1 +1,1 @@
-"""The simulated fleet: its users, items, outbreaks, events, and the truth about them."""
+"""The simulated fleet: its users, items, outbreaks, events, and ground truth."""

@@ -1,7 +1,7 @@
-"""Records that are no events: what a reader of a simulated stream must survive.
+"""Invalid records: what a reader of a simulated stream must survive.
 
-Each kind breaks one rule of the event contract and no other, so a reader that forgets
-that rule counts a user whom it must not count.
+Each kind breaks exactly one rule of the event contract, so a reader that does not check
+that rule counts a user it must not count.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 PADDING = 5000
-"""Characters by which a user or an item is made too long."""
+"""Characters appended to make a user or an item too long."""
 
 
 class Kind(IntEnum):
-    """What a record is: an event (0) or, above, what is wrong with it."""
+    """What a record is: 0 for an event, otherwise what is wrong with it."""
 
     EVENT = 0
     BROKEN_JSON = 1
@@ -31,7 +31,7 @@ class Kind(IntEnum):
     INVALID_UTF8 = 13
 
 
-# The three texts of an event stand between quotes of the form.
+# The templates quote the three texts of an event.
 _FORMS = {
     Kind.BROKEN_JSON: b'{"user":"%(user)b","item":"%(item)b","time":"%(time)b',
     Kind.PLAIN_TEXT: b"ERROR %(time)b %(user)b: %(item)b",
@@ -50,6 +50,6 @@ _FORMS = {
 
 
 def bad_record(kind: Kind, user: bytes, item: bytes, time: bytes) -> bytes:
-    """The event of these texts (as in JSON, without quotes), damaged as `kind` says."""
+    """An event with these texts (JSON-escaped, without quotes), broken according to `kind`."""
     texts = {b"user": user, b"item": item, b"time": time, b"padding": b"x" * PADDING}
     return _FORMS[kind] % texts

@@ -1,7 +1,7 @@
 """The items of a simulated fleet, numbered: background, outbreaks, then personal ones.
 
-Columns carry the numbers; the texts are made when somebody reads them. Two different
-numbers never have the same text.
+Columns contain the numbers; texts are generated on demand. Two different numbers never
+have the same text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 PERSONAL_ITEMS = 4
-"""How many items each user has that nobody else holds."""
+"""Number of items that belong to one user only, per user."""
 PERSONAL_PREFIX = "url:/home/"
 
-# Each ends up with its item's number in it. Some need escapes or more than one byte a letter.
+# Each contains the number of its item. Some need escapes or multi-byte characters.
 _BACKGROUND = (
     "crash:NullPointerException:Cart.java:{}",
     "url:/products/{}",
@@ -39,7 +39,7 @@ class Catalogue:
 
     @property
     def shared(self) -> int:
-        """How many items are not personal: their numbers come first."""
+        """Number of items that are not personal: their numbers come first."""
         return self.background + len(self.outbreaks)
 
     def text(self, item: int) -> str:
@@ -56,7 +56,7 @@ class Catalogue:
 
 
 def is_taken(text: str, background: int) -> bool:
-    """Whether a background or personal item has this text, so that no outbreak may."""
+    """Whether a background or personal item has this text; outbreaks must not use it."""
     if text.startswith(PERSONAL_PREFIX):
         return True
     numbers = (int(digits) for digits in re.findall("[0-9]+", text))

@@ -1,7 +1,7 @@
-"""The fleet behind the demo: what it sends, second after second, and what is true of it.
+"""The fleet of the demo: what it sends every second, and the ground truth.
 
-It never ends: one simulated fleet of ten minutes follows the other, of the same users, so
-that a day of it takes no more memory than a minute.
+It never ends: simulated fleets of ten minutes, with the same users, follow each other, so
+a day takes no more memory than a minute.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from streamer.stream.timing import StepTiming
 
 STEPS = 600
 FEWEST_USERS, MOST_USERS = 50_000, 1_000_000
-"""With fewer, each outbreak would affect so many of them that their reports were soon used
-up; more are simulated too slowly."""
+"""With fewer users, outbreaks would affect most of them and soon use up their reports;
+with more, the simulation is too slow."""
 FLOOR = 50
-"""Items with fewer users are counted, not named, in the truth."""
+"""Items with fewer users are counted, not named, in the ground truth."""
 
 OUTBREAKS = (
     "crash:OutOfMemoryError:Feed.kt:118",
@@ -40,26 +40,26 @@ OUTBREAKS = (
     "error:timeout:payments-eu",
     "url:/status",
 )
-"""What they are about."""
-# The first is seen at once; then one grows under the eyes of whoever looks.
+"""The items of outbreaks."""
+# The first is visible at once; the next one grows while people watch.
 _SHAPES = (Shape.SPIKE, Shape.RAMP, Shape.FLAT)
 _GAPS, _LENGTHS = (18, 36), (20, 42)
-"""Steps from one outbreak to the next, and how long each lasts."""
+"""Steps between starts of outbreaks, and steps that each lasts."""
 _SHARES, _FEWEST_HOLDERS = (0.025, 0.09), 2_500
-"""Of the users; and enough for being seen."""
+"""Share of the users; and a minimum that is large enough to be reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The records of one step, earliest arrival (milliseconds since 1970) first, and what is
-    true of it."""
+    """The records of one step, sorted by arrival (milliseconds since 1970), and its ground
+    truth."""
 
     step: int
     records: list[bytes]
     arrivals: NDArray[np.int64]
     truth: TrueStep
     outbreaks: frozenset[str]
-    """The items of those that are going on."""
+    """The items of running outbreaks."""
 
     def after(self, sent: int) -> Sent:
         """What is left when the first records were sent."""
@@ -68,18 +68,18 @@ class Sent:
 
 def check_users(users: int) -> None:
     if not FEWEST_USERS <= users <= MOST_USERS:
-        allowed = f"the demo needs a fleet of {FEWEST_USERS:,} to {MOST_USERS:,}"
+        allowed = f"the demo needs {FEWEST_USERS:,} to {MOST_USERS:,} users"
         raise SettingError("users", users, allowed)
 
 
 def sent_by(users: int, seed: int, first_step: int, timing: StepTiming) -> Iterator[Sent]:
-    """What so many users send from a step on, without an end."""
+    """What this number of users send from `first_step` on, without end."""
     for number in count():
         yield from _sent(_fleet(users, (seed, number), first_step + number * STEPS, timing))
 
 
 def _fleet(users: int, seeds: tuple[int, int], first_step: int, timing: StepTiming) -> Fleet:
-    """Ten minutes of them."""
+    """Ten minutes of the demo."""
     start = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=timing.start(first_step))
     return Fleet(
         users=users,
@@ -95,7 +95,7 @@ def _fleet(users: int, seeds: tuple[int, int], first_step: int, timing: StepTimi
 
 
 def _outbreaks(users: int, rng: np.random.Generator) -> Iterator[Outbreak]:
-    """One every now and then, sometimes two at a time."""
+    """One at a time or two overlapping, with pauses in between."""
     items = islice(cycle(OUTBREAKS), int(rng.integers(len(OUTBREAKS))), None)
     start = 0
     for item, shape in zip(items, cycle(_SHAPES), strict=False):

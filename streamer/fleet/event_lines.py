@@ -1,4 +1,4 @@
-"""Simulated events as the JSON that the product reads, in bulk."""
+"""Simulated events as JSON lines, in bulk."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FRACTIONS = np.array([b".%03dZ" % fraction for fraction in range(1000)], dtype=
 
 
 class EventLines:
-    """Renders columns; shared items are encoded once, users and their own items as they come."""
+    """Renders columns; shared items are encoded once, users and personal items on demand."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._shared = [_json_text(catalogue.text(item)) for item in range(catalogue.shared)]
 
     def render(self, events: Events) -> list[bytes]:
-        """One JSON record for each row, in their order, without a newline."""
+        """One JSON record per row, in order, without newlines."""
         users = [user_name(user).encode() for user in events.users.tolist()]
         items = [self._item(item) for item in events.items.tolist()]
         times = _time_texts(events.times)
@@ -41,7 +41,7 @@ class EventLines:
 
 
 def _json_text(text: str) -> bytes:
-    """Escaped, but without the quotes around it."""
+    """JSON-escaped, without the enclosing quotes."""
     return msgspec.json.encode(text)[1:-1]
 
 

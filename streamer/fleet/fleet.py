@@ -1,4 +1,4 @@
-"""The settings of a simulated fleet of users, checked once, where they are made."""
+"""The settings of a simulated fleet of users, validated when created."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """How many users there are, what they hold, and how badly it is transmitted."""
+    """The users, their items, and how unreliable the transmission is."""
 
     users: int
     steps: int
     seed: int
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    """The first step is the one that contains this moment."""
+    """The first step is the one that contains this time."""
     step_seconds: float = 60.0
     active: float = 0.3
-    """Share of the users who send something in a step."""
+    """Share of users who send events in a step."""
     session: float = 10.0
-    """Mean number of steps that a user stays active; longer if `active` needs it."""
+    """Mean number of steps a user stays active; longer if `active` requires it."""
     items: int = 10_000
     exponent: float = 0.8
     """Background items follow Zipf's law: the n-th is drawn in proportion to n^-exponent."""
     personal: float = 0.3
-    """Share of the events whose item nobody else ever holds."""
+    """Share of events whose item belongs to one user only."""
     earlier: float = 0.2
-    """Share of the active users who sent another item earlier in the step."""
+    """Share of active users who sent another item earlier in the step."""
     outbreaks: tuple[Outbreak, ...] = ()
     duplicates: float = 0.01
-    """Share of the events that are written again."""
+    """Share of events that are sent twice."""
     delayed: float = 0.02
-    """Share of the events that are written later than their time, by up to `delay_seconds`."""
+    """Share of events that arrive late, by up to `delay_seconds`."""
     delay_seconds: float = 30.0
     skewed: float = 0.01
-    """Share of the users whose clock is wrong, always by as much, up to ± `skew_seconds`."""
+    """Share of users whose clock is wrong, by a constant up to ± `skew_seconds`."""
     skew_seconds: float = 5.0
     bad: float = 0.001
-    """Bad records, as a share of the events."""
+    """Number of bad records, as a share of the events."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in _WHOLE.items():
@@ -73,7 +73,7 @@ class Fleet:
             if not low <= getattr(self, name) <= high:
                 _refuse(name, getattr(self, name), f"it must be a number from {low:g} to {high:,}")
         if abs(self.step_ms - self.step_seconds * 1000) > 1e-6:
-            _refuse("step_seconds", self.step_seconds, "it must be a number of whole milliseconds")
+            _refuse("step_seconds", self.step_seconds, "it must be a whole number of milliseconds")
         self._check_time()
         self._check_outbreaks()
 
@@ -81,9 +81,9 @@ class Fleet:
         if self.start.tzinfo is None:
             _refuse("start", self.start.isoformat(), "it needs a time zone: end it in Z or +01:00")
         if not _EPOCH <= self.start < _LAST:
-            _refuse("start", self.start.isoformat(), "it must lie between the years 1970 and 9999")
+            _refuse("start", self.start.isoformat(), "it must be between the years 1970 and 9999")
         if self.step_start(self.first_step + self.steps) > _milliseconds(_LAST):
-            _refuse("steps", self.steps, "the last of them would end after the year 9999")
+            _refuse("steps", self.steps, "the last step would end after the year 9999")
 
     def _check_outbreaks(self) -> None:
         for one in self.outbreaks:
@@ -91,7 +91,7 @@ class Fleet:
                 allowed = f"it must start before step {self.steps}, counted from 0"
                 _refuse("outbreak", f"{one.item} from step {one.start}", allowed)
             if is_taken(one.item, self.items):
-                _refuse("outbreak", one.item, "others hold this item anyway: name another")
+                _refuse("outbreak", one.item, "the item is already in use: choose another")
         if (needed := holders_at_once(self.outbreaks, 0, self.steps)) > self.users:
             allowed = f"there are only {self.users:,} users for them"
             _refuse("outbreak", f"{needed:,} users in one step", allowed)
@@ -118,7 +118,7 @@ class Fleet:
         return step * self.step_ms
 
     def with_planned_outbreaks(self, number: int) -> Self:
-        """The same fleet with up to `number` more outbreaks, drawn from its seed."""
+        """The same fleet with up to `number` more outbreaks, generated from its seed."""
         planned = plan_outbreaks(number, self.users, self.steps, self.seed, self.outbreaks)
         return replace(self, outbreaks=(*self.outbreaks, *planned))
 

@@ -1,7 +1,7 @@
-"""Outbreaks in a simulated fleet: an item that so many users hold, from when, how long.
+"""Outbreaks in a simulated fleet: which item, how many users, from when, for how long.
 
-Steps are counted from the first simulated one. The number of holders in each step
-follows from the outbreak's shape alone, so a test knows it without running anything.
+Steps are counted from the first simulated one. The shape alone determines the number of
+users in each step, so tests know it without running a simulation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from streamer.errors import SettingError
 
 LONGEST_ITEM = 1000
-"""In bytes of UTF-8: below what the product accepts."""
+"""In bytes of UTF-8: below the limit of the service."""
 MOST_PLANNED = 100
 
 _PLANNED_ITEMS = (
@@ -28,22 +28,22 @@ _PLANNED_ITEMS = (
 
 
 class Shape(StrEnum):
-    """How the number of holders changes while an outbreak lasts."""
+    """How the number of users changes during an outbreak."""
 
     FLAT = "flat"
-    """All of them in every step."""
+    """All users in every step."""
     RAMP = "ramp"
-    """Growing evenly, all of them in the last step."""
+    """Linear growth, to all users in the last step."""
     SPIKE = "spike"
-    """All of them in the first step, then fewer, fast at first."""
+    """All users in the first step, then a decline that slows down."""
 
 
-_FORM = f"write it ITEM,SIZE,START,LENGTH[,SHAPE] with a shape of {', '.join(Shape)}"
+_FORM = f"use ITEM,SIZE,START,LENGTH[,SHAPE], with SHAPE one of {', '.join(Shape)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Outbreak:
-    """`size` users hold `item`, from step `start` for `length` steps, as `shape` says."""
+    """`size` users have `item` from step `start` for `length` steps, following `shape`."""
 
     item: str
     size: int
@@ -52,7 +52,7 @@ class Outbreak:
     shape: Shape = Shape.FLAT
 
     def __post_init__(self) -> None:
-        # Printable text never contains what UTF-8 cannot encode.
+        # Printable text can always be encoded as UTF-8.
         if not (self.item.isprintable() and 0 < len(self.item.encode()) <= LONGEST_ITEM):
             allowed = f"its item must be printable text of 1 to {LONGEST_ITEM:,} bytes"
             raise SettingError("outbreak", repr(self.item[:50]), allowed)
@@ -70,7 +70,7 @@ class Outbreak:
         return self.start + self.length
 
     def holders(self, step: int) -> int:
-        """How many users hold the item in this step; at least one while it lasts."""
+        """Number of users who have the item in this step; at least one while it lasts."""
         age = step - self.start
         if not 0 <= age < self.length:
             return 0
@@ -82,7 +82,7 @@ class Outbreak:
 
 
 def parse_outbreak(text: str) -> Outbreak:
-    """Read ITEM,SIZE,START,LENGTH[,SHAPE]; the item may itself contain commas."""
+    """Parse ITEM,SIZE,START,LENGTH[,SHAPE]; the item may contain commas."""
     fields = text.split(",")
     shape = Shape.FLAT
     if (last := fields[-1].strip()) in tuple(Shape):
@@ -95,18 +95,18 @@ def parse_outbreak(text: str) -> Outbreak:
 
 
 def plan_outbreaks(
-    number: int, users: int, steps: int, seed: int, beside: Iterable[Outbreak] = ()
+    number: int, users: int, steps: int, seed: int, others: Iterable[Outbreak] = ()
 ) -> tuple[Outbreak, ...]:
-    """Up to `number` outbreaks of 1% to 10% of the users, at random but from the seed.
+    """Up to `number` outbreaks of 1% to 10% of the users, generated from the seed.
 
-    One that finds no free user left by those it would run `beside` is left out.
+    An outbreak is skipped if the concurrent ones, including `others`, leave no free user.
     """
     if not 0 <= number <= MOST_PLANNED:
         raise SettingError(
             "outbreaks", number, f"it must be a whole number from 0 to {MOST_PLANNED}"
         )
     rng = np.random.default_rng((seed, number))
-    taken = list(beside)
+    taken = list(others)
     planned = []
     for place in range(number):
         start = int(rng.integers(steps))
@@ -123,7 +123,7 @@ def plan_outbreaks(
 
 
 def holders_at_once(outbreaks: Iterable[Outbreak], first: int, end: int) -> int:
-    """The most users that these outbreaks can need in one of the steps `first` to `end`."""
+    """The largest number of users these outbreaks need in one step from `first` to before `end`."""
     running = [one for one in outbreaks if one.start < end and first < one.end]
     moments = {max(first, one.start) for one in running}
     return max(
@@ -133,7 +133,7 @@ def holders_at_once(outbreaks: Iterable[Outbreak], first: int, end: int) -> int:
 
 
 def _is_whole(text: str) -> bool:
-    # What int() reads, but short enough for products of two to fit into 64 bits.
+    # Accepted by int(), and short enough that products of two fit into 64 bits.
     return re.fullmatch(r" *[0-9]{1,9} *", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Simulated records at the pace at which they happen."""
+"""Simulated records in real time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def paced(
     clock: Callable[[], int],
     sleep: Callable[[float], Awaitable[None]],
 ) -> AsyncIterator[Events]:
-    """Hand on each record when the clock (milliseconds since 1970) reaches its arrival."""
+    """Yield each record when the clock (milliseconds since 1970) reaches its arrival."""
     for events in batches:
         done = 0
         while done < len(events):

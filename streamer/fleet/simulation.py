@@ -1,9 +1,9 @@
 """What a simulated fleet sends in each step, in columns.
 
 `simulate` is a pure function of the fleet: the same fleet sends the same records.
-Between steps only one state per user is kept, so a stream of any length fits into memory.
-What happens is drawn apart from how badly it is transmitted, so duplicates, delays, wrong
-clocks and bad records change the stream of a seed but never its truth.
+It keeps one state per user between steps, so a stream of any length fits into memory.
+Events and transmission use separate random generators, so duplicates, delays, wrong clocks
+and bad records change the stream of a seed but never its ground truth.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _Numbers = NDArray[np.int64]
 class Events:
     """Columns of equal length, one row per record.
 
-    `users` are numbers below the fleet's, `items` numbers of its catalogue. `times` is
-    what the records say, `arrivals` when they are written; both are milliseconds since
-    1970. `kinds` says which of them are events at all (see `Kind`).
+    `users` are numbers below the size of the fleet, `items` are numbers of its catalogue.
+    `times` are the times in the records, `arrivals` when they arrive; both in milliseconds
+    since 1970. `kinds` says which of them are valid events (see `Kind`).
     """
 
     users: _Numbers
@@ -43,7 +43,7 @@ class Events:
 
     @property
     def bad(self) -> int:
-        """How many of the records are no events."""
+        """Number of records that are not valid events."""
         return int(np.count_nonzero(self.kinds != Kind.EVENT))
 
     def take(self, rows: _Numbers | slice) -> Self:
@@ -59,14 +59,14 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class FleetStep:
-    """All records whose time lies in `step` (counted from 1970), in no particular order."""
+    """All records whose time is in `step` (counted from 1970), in no particular order."""
 
     step: int
     events: Events
 
 
 def simulate(fleet: Fleet) -> Iterator[FleetStep]:
-    """Step by step, what the fleet sends."""
+    """What the fleet sends, step by step."""
     happening, transmission = np.random.default_rng(fleet.seed).spawn(2)
     population, line = _Population(fleet, happening), _Line(fleet, transmission)
     for number in range(fleet.steps):
@@ -76,16 +76,16 @@ def simulate(fleet: Fleet) -> Iterator[FleetStep]:
 
 
 def in_arrival_order(fleet: Fleet, steps: Iterable[FleetStep]) -> Iterator[Events]:
-    """The records of consecutive steps as they are written, earliest arrival first.
+    """The records of consecutive steps, sorted by arrival.
 
-    Holds back only what a record of a later step may still precede: one from a clock
-    that is fast arrives before its own time.
+    Holds back only records that a record of a later step can still precede: events of a
+    fast clock arrive before their own time.
     """
     fastest = fleet.skew_ms if fleet.skewed else 0
     waiting: Events | None = None
     for happened in steps:
         waiting = happened.events if waiting is None else waiting.followed_by(happened.events)
-        # What waited is sorted already, and a stable sort makes use of that.
+        # The waiting records are sorted already, which makes a stable sort fast.
         waiting = waiting.take(np.argsort(waiting.arrivals, kind="stable"))
         horizon = fleet.step_start(happened.step + 1) - fastest
         ready = int(np.searchsorted(waiting.arrivals, horizon))
@@ -96,12 +96,12 @@ def in_arrival_order(fleet: Fleet, steps: Iterable[FleetStep]) -> Iterator[Event
 
 
 class _Population:
-    """Who is active, and who holds what."""
+    """Who is active, and who has which item."""
 
     def __init__(self, fleet: Fleet, rng: np.random.Generator) -> None:
         self._fleet, self._rng, self._catalogue = fleet, rng, fleet.catalogue()
         self._on = self._chance(fleet.users, fleet.active)
-        # Going and coming balance at the wanted share; neither can be more than certain.
+        # Leaving and joining balance at the wanted share; both are probabilities, at most 1.
         share = fleet.active
         self._going = min(1 / fleet.session, (1 - share) / share) if share else 1.0
         self._coming = self._going * share / (1 - share) if share < 1 else 1.0
@@ -111,7 +111,7 @@ class _Population:
         self._reserved = np.zeros(fleet.users, dtype=bool)
 
     def advance(self, number: int) -> tuple[_Numbers, _Numbers, _Numbers]:
-        """Users, items and milliseconds into the step, of the events of step `number`."""
+        """The events of step `number`: users, items, and milliseconds since its start."""
         fleet, rng = self._fleet, self._rng
         if number:
             moves = rng.random(fleet.users, dtype=np.float32)
@@ -122,7 +122,7 @@ class _Population:
         items, offsets = self._draw_items(users), rng.integers(0, fleet.step_ms, len(users))
         rows = np.searchsorted(users, holders)
         items[rows] = held
-        # So that an earlier item of theirs is never at the same time, where it might win.
+        # Leaves room before them, so that an earlier item of the user never ties with it.
         offsets[rows] = np.maximum(offsets[rows], 1)
         again = np.flatnonzero(self._chance(len(users), fleet.earlier))
         others = self._draw_items(users[again])
@@ -135,7 +135,7 @@ class _Population:
         )
 
     def _outbreaks(self, number: int) -> tuple[_Numbers, _Numbers]:
-        """The users that outbreaks affect in this step, and the item that each holds."""
+        """The users affected by outbreaks in this step, and the item of each."""
         holders, items = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         running = list(enumerate(self._fleet.outbreaks))
         for place, outbreak in running:
@@ -150,7 +150,7 @@ class _Population:
         return np.concatenate(holders), np.concatenate(items)
 
     def _choose(self, outbreak: Outbreak) -> _Numbers:
-        """As many users as it will have at most, those who are active now first."""
+        """As many users as the outbreak has at its peak, currently active users first."""
         free = self._rng.permutation(np.flatnonzero(~self._reserved))
         active_first = free[np.argsort(~self._on[free], kind="stable")]
         chosen = active_first[: outbreak.size]
@@ -158,7 +158,7 @@ class _Population:
         return chosen
 
     def _draw_items(self, users: _Numbers) -> _Numbers:
-        """An item for each of these users: one of their own, or one of the background."""
+        """An item for each of these users: a personal one or a background one."""
         own = self._chance(len(users), self._fleet.personal)
         background = np.searchsorted(self._law, self._rng.random(len(users)), side="right")
         pages = self._rng.integers(0, PERSONAL_ITEMS, len(users))
@@ -170,7 +170,7 @@ class _Population:
 
 
 class _Line:
-    """How events reach whoever reads them: some twice, some late, some not as events."""
+    """The transmission: some events arrive twice, some late, some broken."""
 
     def __init__(self, fleet: Fleet, rng: np.random.Generator) -> None:
         self._fleet, self._rng = fleet, rng
@@ -179,7 +179,7 @@ class _Line:
         self._ahead = ahead
 
     def transmit(self, users: _Numbers, items: _Numbers, offsets: _Numbers, start: int) -> Events:
-        """The records that come of a step's events."""
+        """The records that arrive for the events of a step."""
         times = start + offsets
         arrivals = times - self._ahead[users]
         delayed = self._some(len(users), self._fleet.delayed)
@@ -191,7 +191,7 @@ class _Line:
         return events.followed_by(again).followed_by(self._bad_records(events, start))
 
     def _bad_records(self, events: Events, start: int) -> Events:
-        """Of users, items and times that would change the truth if anyone counted them."""
+        """With users, items and times that would change the counts if they were accepted."""
         items = events.items[self._some(len(events), self._fleet.bad)]
         users = self._rng.integers(0, self._fleet.users, len(items))
         times = start + self._rng.integers(0, self._fleet.step_ms, len(items))

@@ -1,7 +1,7 @@
-"""What is true of a simulated step: how many users hold each item, as the product counts.
+"""The ground truth of a simulated step: the number of users of each item.
 
-Each user counts once, for the item of the latest time written in the user's events of
-the step; of several at that time, for the greatest text. Bad records do not count.
+It counts as the service counts. Each user counts once, for the item with the latest time in
+the step; with several at that time, for the greatest text. Bad records do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class TrueCount:
-    """So many users hold the item in the step: one line of the truth."""
+    """The number of users who have the item in the step: one line of a truth file."""
 
     step: int
     item: str
@@ -31,10 +31,10 @@ class TrueCount:
 
 @dataclass(frozen=True, slots=True)
 class TrueStep:
-    """What is true of a step.
+    """The ground truth of a step.
 
-    `users`: of the items that are worth naming, those above some floor. `fewer`: how many
-    further items there are, `singles`: how many of them only one user holds.
+    `users`: the number of users of each item above some floor. `fewer`: the number of other
+    items. `singles`: how many of those belong to a single user.
     """
 
     step: int
@@ -44,7 +44,7 @@ class TrueStep:
 
 
 def true_counts(happened: FleetStep, catalogue: Catalogue, floor: int) -> list[TrueCount]:
-    """The items that at least `floor` users hold, those of the most users first."""
+    """The items with at least `floor` users, largest number of users first."""
     items, users = np.unique(held_items(happened, catalogue), return_counts=True)
     kept = users >= floor
     counts = [
@@ -55,7 +55,7 @@ def true_counts(happened: FleetStep, catalogue: Catalogue, floor: int) -> list[T
 
 
 def held_items(happened: FleetStep, catalogue: Catalogue) -> NDArray[np.int64]:
-    """The item of each user who counts in this step, in the order of the users' numbers."""
+    """The item of each user who counts in this step, sorted by user number."""
     events = happened.events
     counted = events.kinds == Kind.EVENT
     users, items, times = events.users[counted], events.items[counted], events.times[counted]
@@ -66,7 +66,7 @@ def held_items(happened: FleetStep, catalogue: Catalogue) -> NDArray[np.int64]:
     users, items = users[last], items[last]
     held = np.full(size, -1, dtype=np.int64)
     held[users] = items
-    # An event written twice agrees with itself; what differs now is a tie between items.
+    # Duplicates have the same item; any difference is a tie between items.
     for place in np.flatnonzero(held[users] != items).tolist():
         rivals = (int(held[users[place]]), int(items[place]))
         held[users[place]] = max(rivals, key=catalogue.text)
@@ -74,5 +74,5 @@ def held_items(happened: FleetStep, catalogue: Catalogue) -> NDArray[np.int64]:
 
 
 def truth_lines(counts: Sequence[TrueCount]) -> list[bytes]:
-    """Each count as JSON, without the newline."""
+    """Each count as JSON, without newlines."""
     return [_encoder.encode(count) for count in counts]

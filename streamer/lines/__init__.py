@@ -1,1 +1,1 @@
-"""Events and results as lines of JSON, in files and pipes."""
+"""Events and results as JSON lines, in files and pipes."""

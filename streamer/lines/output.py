@@ -1,4 +1,4 @@
-"""Lines into a file, a gzip file or standard output, with errors that name the option."""
+"""Writes lines to a file, a gzip file or standard output. Errors name the option."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 class LineOutput:
-    """Where lines go. Closing may fail as writing may: what is buffered is written then.
+    """An output for lines. Closing writes what is buffered, so it can fail like writing.
 
-    A reader of standard output that has gone away raises BrokenPipeError, which is nobody's
-    mistake; every other failure is an OutputError.
+    If the reader of standard output closes the pipe, BrokenPipeError is raised: that is not
+    an error of the user. Every other failure is an OutputError.
     """
 
     def __init__(self, option: str, target: str) -> None:
@@ -30,7 +30,7 @@ class LineOutput:
             self._file = self._open()
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Each of them, with a newline at its end."""
+        """Write each line with a newline."""
         if lines:
             with self._named_errors():
                 self._file.write(b"\n".join(lines) + b"\n")
@@ -46,7 +46,7 @@ class LineOutput:
         file = self._opened.enter_context(Path(self._target).open("wb"))  # noqa: SIM115
         if not self._target.endswith(".gz"):
             return file
-        # Neither a name nor a time in its header: equal lines make equal files.
+        # No name and no time in the header, so that equal lines make equal files.
         return self._opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
 
     @contextmanager
@@ -61,9 +61,9 @@ class LineOutput:
 
 
 def check_file(option: str, target: str) -> None:
-    """Refuse before anything is overwritten what could not be written."""
+    """Refuse an unwritable target before anything is overwritten."""
     path = Path(target)
     if not path.name.endswith(SUFFIXES):
-        raise OutputError(f"{option} is {target}: name a file that ends in {' or '.join(SUFFIXES)}")
+        raise OutputError(f"{option} is {target}: use a file ending in {' or '.join(SUFFIXES)}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OutputError(f"{option} is {target}: it cannot be written; name another file")
+        raise OutputError(f"{option} is {target}: it cannot be written; use another file")

@@ -1,4 +1,4 @@
-"""Events from a file or from standard input, one JSON object a line."""
+"""Reads events from a file or standard input, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streamer.errors import InputError
 from streamer.stream.intake import Batch
 
 PARTITION = "lines"
-"""A file is one partition; the offsets of its records are line numbers from 0."""
+"""A file is one partition; record offsets are line numbers, starting at 0."""
 _READ_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
 class LineInput:
-    """An open source; `size` in bytes on disk, None for a pipe."""
+    """An open source; `size` is in bytes on disk, None for a pipe."""
 
     stream: BinaryIO
     raw: BinaryIO
@@ -31,11 +31,11 @@ class LineInput:
 
     @property
     def position(self) -> int:
-        """How many of those bytes are read."""
+        """Number of bytes read so far."""
         return self.raw.tell()
 
     def close(self) -> None:
-        """Standard input stays open: it is not ours."""
+        """Leaves standard input open: others own it."""
         if self.raw is not sys.stdin.buffer:
             self.stream.close()
             self.raw.close()
@@ -58,32 +58,32 @@ def open_lines(source: str) -> LineInput:
 
 
 def check_packed(source: str) -> None:
-    """Refuse a .gz file that is none, before anything is made for its results."""
+    """Refuse a .gz file that is not gzipped, before any output is created."""
     path = Path(source)
     if not (path.name.endswith(".jsonl.gz") and path.is_file()):
         return
     try:
         with path.open("rb") as file:
-            begins = file.read(len(_GZIP))
+            start = file.read(len(_GZIP))
     except OSError as error:
         raise InputError(f"source is {source}: {error.strerror}") from None
-    if begins not in {_GZIP, b""}:
-        raise InputError(f"source is {source}: it is not gzipped; name it .jsonl")
+    if start not in {_GZIP, b""}:
+        raise InputError(f"source is {source}: it is not gzipped; rename it to .jsonl")
 
 
 def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:
-    """The lines of a stream, as they come. One that is longer than `longest` comes cut, and
-    so still too long. A last line without its newline counts: files are often written so.
+    """The lines of a stream, as they arrive. A line longer than `longest` is truncated to one
+    byte more, so it is still too long. A last line without a newline counts.
     """
     splitter = LineSplitter(longest)
-    # A pipe hands over what is there; a file a whole block.
+    # A pipe returns what is available, a file a whole block.
     read = getattr(stream, "read1", stream.read)
     number = 0
     while True:
         try:
             block = read(_READ_BYTES)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"the source cannot be read on: {error}") from None
+            raise InputError(f"cannot read the source any further: {error}") from None
         lines = splitter.feed(block) if block else splitter.end()
         kept = [place for place, line in enumerate(lines) if line.strip()]
         if kept:
@@ -95,7 +95,7 @@ def read_batches(stream: BinaryIO, longest: int) -> Iterator[Batch]:
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines without ever holding more than one long line."""
+    """Splits a byte stream into lines; keeps at most one truncated line in memory."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -105,11 +105,11 @@ class LineSplitter:
         """The lines that this block completes."""
         most = self._longest + 1
         *lines, rest = (self._rest + block).split(b"\n")
-        # Of an endless line as much is kept as shows that it is too long.
+        # Of an overlong line, keep just enough to show that it is too long.
         self._rest = rest[:most]
         return [line if len(line) <= most else line[:most] for line in lines]
 
     def end(self) -> list[bytes]:
-        """What is left when the stream is over."""
+        """What is left at the end of the stream."""
         rest, self._rest = self._rest, b""
         return [rest] if rest else []

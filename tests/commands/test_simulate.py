@@ -208,7 +208,7 @@ def test_every_option_does_something(simulated, option, low, high, measure):
         (["--truth", "-"], "truth is -"),
         (["--truth", "nowhere/truth.jsonl"], "truth is nowhere/truth.jsonl"),
         (["--output", "a.jsonl", "--truth", "./a.jsonl"], "truth is ./a.jsonl"),
-        (["--output", "a.jsonl", "--config", "c.yaml"], "--config is for kafka"),
+        (["--output", "a.jsonl", "--config", "c.yaml"], "--config is only for kafka"),
     ],
 )
 def test_a_mistake_gets_one_sentence_that_names_the_option(

@@ -59,4 +59,4 @@ def test_without_a_broker_the_state_topic_cannot_be_told(run, monkeypatch):
 def test_settings_that_would_do_nothing_are_refused(run, journal, tmp_path):
     result = run("state", "--journal", journal, "--config", tmp_path / "settings.yaml")
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("streamer: --config is for the state topic: ")
+    assert result.err.startswith("streamer: --config is only for the state topic: ")

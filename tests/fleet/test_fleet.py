@@ -66,8 +66,8 @@ def test_a_stream_ends_before_dates_do():
     [
         (Outbreak("crash", 101, 0, 1), "only 100 users"),
         (Outbreak("crash", 1, 10, 1), "before step 10"),
-        (Outbreak("url:/products/1", 1, 0, 1), "others hold this item"),
-        (Outbreak("url:/home/u-1/page-0", 1, 0, 1), "others hold this item"),
+        (Outbreak("url:/products/1", 1, 0, 1), "the item is already in use"),
+        (Outbreak("url:/home/u-1/page-0", 1, 0, 1), "the item is already in use"),
     ],
 )
 def test_an_outbreak_that_the_fleet_cannot_have_is_refused(outbreak, complaint):

@@ -100,10 +100,10 @@ def test_planned_outbreaks_come_from_the_seed_and_fit_the_fleet():
 
 def test_planned_outbreaks_never_need_more_users_than_others_leave():
     given = [Outbreak("given", 990, 0, 100)]
-    planned = plan_outbreaks(100, users=1000, steps=100, seed=1, beside=given)
+    planned = plan_outbreaks(100, users=1000, steps=100, seed=1, others=given)
     assert planned
     assert holders_at_once([*given, *planned], 0, 100) == 1000
-    assert plan_outbreaks(5, users=990, steps=100, seed=1, beside=given) == ()
+    assert plan_outbreaks(5, users=990, steps=100, seed=1, others=given) == ()
 
 
 @pytest.mark.parametrize("number", [-1, 101])

@@ -60,7 +60,9 @@ def test_a_place_that_cannot_be_opened_is_one_sentence_about_the_option(tmp_path
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl.zip", "a", "jsonl", "a.gz"])
 def test_a_file_of_another_kind_is_refused(tmp_path, name):
-    with pytest.raises(OutputError, match=r"output is .*ends in \.jsonl or \.jsonl\.gz"):
+    with pytest.raises(
+        OutputError, match=r"output is .*use a file ending in \.jsonl or \.jsonl\.gz"
+    ):
         check_file("output", str(tmp_path / name))
 
 

@@ -123,7 +123,7 @@ class TestOpening:
         path = tmp_path / "events.jsonl.gz"
         path.write_bytes(gzip.compress(os.urandom(5000))[:-20])
         source = open_lines(str(path))
-        with pytest.raises(InputError, match="the source cannot be read on"):
+        with pytest.raises(InputError, match="cannot read the source any further"):
             read(source.stream)
         source.close()
 
@@ -136,7 +136,7 @@ class TestOpening:
         path = tmp_path / "events.jsonl.gz"
         path.write_bytes(content)
         source = open_lines(str(path))
-        with pytest.raises(InputError, match="the source cannot be read on"):
+        with pytest.raises(InputError, match="cannot read the source any further"):
             read(source.stream)
         source.close()
 
