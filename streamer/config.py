@@ -24,16 +24,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableEnvironment
 
 from streamer.errors import ConfigurationError
-from streamer.settings import (
-    SECTIONS,
-    KafkaSettings,
-    LogSettings,
-    PrivacySettings,
-    Settings,
-    StreamSettings,
-)
-
-__all__ = ["KafkaSettings", "LogSettings", "PrivacySettings", "Settings", "StreamSettings", "load"]
+from streamer.settings import SECTIONS, Settings
 
 PREFIX = "STREAMER_"
 

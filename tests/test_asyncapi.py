@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from streamer.commands.schema import Contract, schema_of
-from streamer.config import KafkaSettings
+from streamer.settings import KafkaSettings
 
 DOCUMENT = yaml.safe_load((Path(__file__).parent.parent / "docs" / "asyncapi.yaml").read_text())
 SCHEMAS = {"event": "Event", "result": "Result", "step": "Step", "rejected": "Rejected"}

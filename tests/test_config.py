@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from streamer.config import Settings, load
+from streamer.config import load
+from streamer.settings import Settings
 from streamer.errors import ConfigurationError
 from streamer.privacy.terms import Method, Neighbours
 

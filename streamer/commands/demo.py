@@ -52,9 +52,9 @@ def demo_command(
 ) -> None:
     """Run a simulated fleet with outbreaks through the real engine; show it here and on a page."""
     from streamer.commands.output import console
-    from streamer.config import LogSettings
     from streamer.operations.logs import configure
     from streamer.service.demo import Demo
+    from streamer.settings import LogSettings
 
     configure(LogSettings(level="warning"), auto="text")
     demo = Demo(users, secrets.randbits(32) if seed is None else seed, journal)

@@ -13,10 +13,10 @@ from streamer.commands.setting_flags import GivenSettings, with_setting_flags
 from streamer.errors import InputError
 
 if TYPE_CHECKING:
-    from streamer.config import Settings
     from streamer.lines.source import LineInput
     from streamer.service.line_job import LineJob
     from streamer.service.summary import Summary
+    from streamer.settings import Settings
 
 _INPUT, _OUTPUT = "Input", "Output and state"
 

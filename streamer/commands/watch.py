@@ -13,8 +13,8 @@ import typer
 from streamer.errors import InputError
 
 if TYPE_CHECKING:
-    from streamer.config import Settings
     from streamer.kafka.connection import Connection
+    from streamer.settings import Settings
     from streamer.terminal.scene import Scene
 
 KAFKA = "kafka"
@@ -33,8 +33,8 @@ def watch_command(
     ] = None,
 ) -> None:
     """Show published results live in this terminal. Reconnects automatically; Ctrl-C stops it."""
-    from streamer.config import LogSettings
     from streamer.operations.logs import configure
+    from streamer.settings import LogSettings
 
     configure(LogSettings(level="error"), auto="text")
     if source == KAFKA:

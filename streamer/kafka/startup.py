@@ -7,7 +7,6 @@ import re
 import ssl
 from pathlib import Path
 
-from streamer.config import KafkaSettings
 from streamer.errors import SettingError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import LedgerTopics
@@ -15,6 +14,7 @@ from streamer.kafka.rejects import KafkaRejects
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.topics import TopicAdmin, TopicNeed, ensure_topics
 from streamer.kafka.transactions import Transactions
+from streamer.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _SERVER = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")

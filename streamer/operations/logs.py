@@ -6,8 +6,8 @@ import logging
 import sys
 from typing import Literal
 
-from streamer.config import LogSettings
 from streamer.operations.json_lines import JsonLines
+from streamer.settings import LogSettings
 from streamer.stream.publication import Audience, Publication
 
 _TEXT = "streamer: %(message)s"

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamer.config import PrivacySettings, StreamSettings
 from streamer.fleet.endless import Sent, check_users
 from streamer.fleet.live import LiveFleet, live_fleet
 from streamer.ledger.file_ledger import FileLedger
@@ -26,6 +25,7 @@ from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import hold_directory, intake_of, life_of, terms_of, timing_of
 from streamer.service.summary import Summary
+from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.engine import AskedBy
 from streamer.web.board import Board
 from streamer.web.ground_truth import Truth

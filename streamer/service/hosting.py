@@ -14,11 +14,11 @@ import signal
 from contextlib import AsyncExitStack
 
 import streamer
-from streamer.config import Settings
 from streamer.operations.logs import StepLog
 from streamer.operations.metrics import Metrics
 from streamer.service.kafka_service import KafkaService
 from streamer.service.startup import timing_of
+from streamer.settings import Settings
 from streamer.stream.publication import Audiences
 from streamer.web.board import Board
 from streamer.web.operators import operators_app

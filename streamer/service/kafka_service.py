@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 from streamer.backoff import Backoff
-from streamer.config import Settings
 from streamer.errors import SettingError, UnreachableError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import KafkaLedger, interpret, read_state
@@ -41,6 +40,7 @@ from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import intake_of, life_of, pseudonyms_of, terms_of, timing_of
 from streamer.service.summary import Summary
+from streamer.settings import Settings
 from streamer.stream.engine import AskedBy, Engine
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import Audience

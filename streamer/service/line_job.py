@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from streamer.config import Settings
 from streamer.errors import InputError, OutputError, UnusableJournalError
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger, check_header
@@ -31,6 +30,7 @@ from streamer.service.startup import (
     timing_of,
 )
 from streamer.service.summary import Summary
+from streamer.settings import Settings
 from streamer.stream.engine import AskedBy
 from streamer.stream.publication import Audience
 from streamer.stream.watching import Watcher, Watchers

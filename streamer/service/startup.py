@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from streamer.config import PrivacySettings, StreamSettings
 from streamer.errors import SettingError
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import KEY, JournalDirectory
+from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
 from streamer.stream.intake import Intake

@@ -12,7 +12,8 @@ import typer
 import yaml
 
 from streamer.cli import app
-from streamer.config import PREFIX, PrivacySettings, Settings, load
+from streamer.config import PREFIX, load
+from streamer.settings import PrivacySettings, Settings
 from streamer.service.startup import key_of
 from tests.deployment.dockerfile import ROOT, stages
 

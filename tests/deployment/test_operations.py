@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from tests.deployment.promql import rules, served
 
 ROOT = Path(__file__).parent.parent.parent

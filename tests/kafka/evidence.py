@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.ledger_records import users_of
 from streamer.kafka.startup import connection_of

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from pydantic import SecretStr
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import begin
 from tests.kafka.crash_child import Fate, Order, serve

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from streamer.kafka.ending import end_client
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import timing_of

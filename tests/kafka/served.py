@@ -13,7 +13,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from tests.kafka.harness import DEADLINE
 from tests.kafka.instances import write_config
 from tests.web.asking import Answer, ask

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streamer.config import KafkaSettings
+from streamer.settings import KafkaSettings
 from streamer.errors import SettingError
 from streamer.kafka.startup import connection_of
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streamer.config import Settings
+from streamer.settings import Settings
 from streamer.service.startup import timing_of
 from streamer.stream.timing import format_rfc3339
 from tests.kafka.conftest import World

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from streamer.config import LogSettings
+from streamer.settings import LogSettings
 from streamer.monitors.seam import Hitter
 from streamer.operations.logs import StepLog, configure
 from streamer.stream.decided import Decided

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from streamer.config import Settings, load
+from streamer.config import load
+from streamer.settings import Settings
 from streamer.monitors.deciding import Questions
 from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.threshold import Plan

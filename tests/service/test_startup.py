@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from streamer.config import PrivacySettings, StreamSettings, load
+from streamer.config import load
+from streamer.settings import PrivacySettings, StreamSettings
 from streamer.errors import SettingError, UnusableJournalError
 from streamer.ledger.contract import Entry, Life, Restored
 from streamer.ledger.directory import KEY, JournalDirectory
