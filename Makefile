@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 # Files in turns to as many processes as there are processors, each with a broker of its own if
 # it needs one.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
-MUTANTS := $(BIN)/python -m tests.mutation
+MUTANTS := $(BIN)/python -m tools.mutation
 
 .PHONY: demo test test-fast chaos mutants lint format bench pictures constraints clean
 
@@ -31,8 +31,9 @@ mutants: $(READY)  # the table in CONTRIBUTING.md, row by row; those that nobody
 	$(MUTANTS) streamer/service/pipeline.py \
 		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication) \
 		-- tests/service/test_pipeline.py tests/stream
-	$(MUTANTS) $(wildcard streamer/journal/sqlite*.py) \
-		streamer/kafka/ledger_records.py streamer/ledger/base.py -- tests/journal
+	$(MUTANTS) $(wildcard streamer/ledger/sqlite*.py) \
+		streamer/kafka/ledger_records.py streamer/ledger/base.py \
+		-- tests/ledger tests/kafka/test_ledger_records.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -18,11 +18,16 @@ import pytest
 from streamer.config import Settings, load
 from tests.kafka.broker import Broker, BrokerUnavailableError
 
+WITHOUT_A_BROKER = {
+    f"test_{module}.py"
+    for module in ("bulk_output", "ledger_records", "reasons", "results", "startup")
+}
+
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if here in item.path.parents and item.path.name not in WITHOUT_A_BROKER:
             item.add_marker(pytest.mark.kafka)
 
 

@@ -1,4 +1,4 @@
-"""The mutation tester of tests/mutation makes the mutants it should, and knows who noticed."""
+"""The mutation tester of tools/mutation makes the mutants it should, and knows who noticed."""
 
 import os
 import re
@@ -9,9 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from tests.mutation.operators import mutants
+from tools.mutation.operators import mutants
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 def made(source):
@@ -111,7 +111,7 @@ def mutated(directory, *arguments, tests=TESTS):
     (directory / "tiny.py").write_text(TINY)
     (directory / "test_tiny.py").write_text(tests)
     return subprocess.run(
-        [sys.executable, "-m", "tests.mutation", *arguments],
+        [sys.executable, "-m", "tools.mutation", *arguments],
         check=False,
         cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -121,6 +121,7 @@ def mutated(directory, *arguments, tests=TESTS):
     )
 
 
+@pytest.mark.slow
 def test_a_run_says_which_mutants_nobody_noticed(tmp_path):
     """At 7 both branches say 7; one that is decorated, and remembered, is a mutant like others."""
     run = mutated(tmp_path, "tiny.py", "--", "test_tiny.py")
@@ -131,6 +132,7 @@ def test_a_run_says_which_mutants_nobody_noticed(tmp_path):
     assert not list(tmp_path.glob(".pytest_cache"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "tests", "sentence"),
     [

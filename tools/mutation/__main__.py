@@ -1,8 +1,8 @@
 """Runs the mutants of some files on the tests that call them, and prints those nobody noticed:
 
-    python -m tests.mutation streamer/privacy/*.py -- tests/privacy [--budget SECONDS]
+    python -m tools.mutation streamer/privacy/*.py -- tests/privacy [--budget SECONDS]
 
-The budget is for one mutant: its quickest tests, up to so many seconds.
+The budget is for one mutant: it gets its fastest tests, up to SECONDS together.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from tests.mutation.operators import mutants
-from tests.mutation.trial import Cache, Change, Key, TimedTest, Verdict, survey, trial
+from tools.mutation.operators import mutants
+from tools.mutation.trial import Cache, Change, Key, TimedTest, Verdict, survey, trial
 
 LEFT_OUT = "not slow and not kafka and not browser and not chaos"
 BUDGET = 60.0  # here the tests of no function take longer
@@ -87,7 +87,7 @@ class Mutation:
             if by:  # likely to notice the next mutant of this function, too
                 mine.insert(0, mine.pop(mine.index(by)))
             if verdict is Verdict.NOT_NOTICED:
-                print(f"{path}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)  # noqa: T201
+                print(f"{path}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)
             self.found[verdict] += 1
 
     def _changes(self, key: Key, code: CodeType) -> list[Change]:
@@ -128,7 +128,7 @@ def within(code: CodeType) -> Iterator[CodeType]:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.mutation", usage="%(prog)s FILE... -- TESTS... [--budget SECONDS]"
+        prog="python -m tools.mutation", usage="%(prog)s FILE... -- TESTS... [--budget SECONDS]"
     )
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--budget", type=float, default=BUDGET)
@@ -144,7 +144,7 @@ def main(arguments: list[str]) -> None:
     if pytest.main([*quiet, *given.tests], plugins=[run]) != pytest.ExitCode.OK or run.refusal:
         sys.exit(run.refusal or "there are no tests, or not all could be collected")
     timeouts, unnoticed = run.found[Verdict.TIMEOUT], run.found[Verdict.NOT_NOTICED]
-    print(  # noqa: T201
+    print(
         f"{run.found.total()} mutants: {run.found[Verdict.NOTICED] + timeouts} noticed "
         f"({timeouts} timeouts), {unnoticed} not noticed, {run.found[None]} without a test"
     )
