@@ -1,4 +1,4 @@
-"""What README.md says is so: its figures, its example, its links and its pictures."""
+"""What README.md says is so: its figures, its example; and the links and pictures of all pages."""
 
 import contextlib
 import io
@@ -56,4 +56,4 @@ def anchors(text):
     headings = re.findall(
         r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE
     )
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

@@ -7,17 +7,11 @@ import pytest
 
 from streamer.settings import Settings
 from tests.deployment.promql import rules, served
+from tests.test_readme import anchors
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 SECTIONS = {name: field.annotation for name, field in Settings.model_fields.items()}
-LINKS = re.findall(r"\]\(([^)\s]+)\)", TEXT)
-
-
-def anchors(text):
-    """Those of its headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 def test_every_alert_has_its_runbook_and_every_runbook_its_alert():
@@ -25,13 +19,6 @@ def test_every_alert_has_its_runbook_and_every_runbook_its_alert():
     sections = [anchor for anchor in anchors(TEXT) if anchor.startswith("streamer")]
     assert told == [f"docs/operations.md#{anchor}" for anchor in sections]
     assert sections == [rule["alert"].lower() for rule in rules()]
-
-
-@pytest.mark.parametrize("link", sorted(set(LINKS)))
-def test_a_link_leads_somewhere(link):
-    file, _, anchor = link.partition("#")
-    text = (ROOT / "docs" / file).read_text() if file else TEXT
-    assert not anchor or anchor in anchors(text)
 
 
 def test_every_setting_that_is_named_is_one():
