@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.operations.metrics import Metrics, Situation
-from streamer.stream.timing import StepTiming
+from streamer.operations.metrics import Situation
+from tests.operations.watched import Watched
 
 BASE = Path(__file__).parent.parent.parent / "k8s" / "base"
 RULES = BASE / "alerts" / "streamer.rules.yaml"
@@ -53,13 +53,14 @@ def named(expression: str) -> Named:
 @cache
 def served() -> dict[str, set[str]]:
     """Every metric of the service by the names of its samples, with its labels."""
-    metrics = Metrics("0", StepTiming(60_000), 100)
-    # Those whose labels come with the first of their kind.
-    metrics._instruments.hitter_estimate.labels("item")
-    metrics._instruments.input_lag.labels("0")
-    metrics._instruments.kafka_errors.labels("kind")
+    watched = Watched()
+    # Some labels come with the first of their kind: an item, an error, a partition.
+    watched.hold(1, {"item": 1})
+    watched.close(1)
+    watched.metrics.failed(ConnectionError(), writing=False)
+    text = watched.metrics.text(Situation(input_lag={"0": 1})).decode()
     labels: defaultdict[str, set[str]] = defaultdict(set)
-    for family in text_string_to_metric_families(metrics.text(Situation()).decode()):
+    for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels[sample.name] |= set(sample.labels)
     return dict(labels)

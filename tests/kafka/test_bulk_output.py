@@ -4,9 +4,11 @@ import asyncio
 
 import numpy as np
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import NodeNotReadyError
 
 from streamer.errors import OutputError
+from streamer.kafka import bulk_output
 from streamer.kafka.bulk_output import BulkOutput
 from streamer.kafka.connection import Connection
 
@@ -23,9 +25,18 @@ async def refused_later(*_, **__):
 
 @pytest.mark.parametrize("answer", [refused_at_once, refused_later])
 async def test_a_broker_that_goes_away_is_one_sentence(monkeypatch, answer):
+    class Producer(AIOKafkaProducer):
+        send_batch = staticmethod(answer)
+
+        async def start(self):
+            """The broker was there a moment ago."""
+
+        async def partitions_for(self, topic):
+            return {0}
+
+    monkeypatch.setattr(bulk_output, "AIOKafkaProducer", Producer)
     output = BulkOutput(Connection(("127.0.0.1:1",)), "events")
-    monkeypatch.setattr(output, "_partitions", [0])
-    monkeypatch.setattr(output._producer, "send_batch", answer)
+    await output.start()
     try:
         with pytest.raises(OutputError) as complaint:
             await output.write([b"u-1"], [b"{}"], [0], np.zeros(1, dtype=np.int64))

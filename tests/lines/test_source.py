@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import threading
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.errors import InputError
-from streamer.lines import source as line_source
 from streamer.lines.source import (
     PARTITION,
     LineSplitter,
@@ -38,9 +38,11 @@ def lines_of(content, longest=LONGEST):
     return read(io.BytesIO(content), longest)
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(line_source, "_READ_BYTES", 7)
+class Pipe(io.BytesIO):
+    """Hands over a few bytes at a time."""
+
+    def read1(self, size=-1):
+        return super().read1(7)
 
 
 @pytest.mark.parametrize("content", [b'{"user":"u"}\n', b"\x1f"])
@@ -72,19 +74,26 @@ class TestLines:
         content = "a\u2028b\x85c\x0bd".encode()
         assert lines_of(content + b"\n") == [(0, content)]
 
-    def test_they_may_lie_across_blocks(self, small_blocks):
+    def test_they_may_lie_across_blocks(self):
         lines = [bytes([97 + number]) * number for number in range(1, 20)]
-        assert lines_of(b"\n".join(lines)) == list(enumerate(lines))
+        assert read(Pipe(b"\n".join(lines))) == list(enumerate(lines))
 
-    def test_a_long_one_is_cut_and_still_too_long(self, small_blocks):
-        found = lines_of(b"x" * 10 + b"\n" + b"y" * 11 + b"\n" + b"z" * 5000 + b"\nw", longest=10)
+    @pytest.mark.parametrize("stream", [io.BytesIO, Pipe])
+    def test_a_long_one_is_cut_and_still_too_long(self, stream):
+        content = b"x" * 10 + b"\n" + b"y" * 11 + b"\n" + b"z" * 5000 + b"\nw"
+        found = read(stream(content), longest=10)
         assert found == [(0, b"x" * 10), (1, b"y" * 11), (2, b"z" * 11), (3, b"w")]
 
     def test_an_endless_one_is_not_kept(self):
-        splitter = LineSplitter(LONGEST)
-        for _ in range(1000):
-            assert splitter.feed(b"x" * 1000) == []
-            assert len(splitter._rest) <= LONGEST + 1
+        splitter, block = LineSplitter(LONGEST), b"x" * 1000
+        tracemalloc.start()
+        try:
+            for _ in range(1000):
+                assert splitter.feed(block) == []
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert kept < 100 * LONGEST
         assert splitter.end() == [b"x" * (LONGEST + 1)]
 
     @given(content=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60)))

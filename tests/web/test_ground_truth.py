@@ -73,10 +73,12 @@ async def test_the_truth_of_a_step_is_told_when_the_step_is_closed(stream):
     assert [row["item"] for row in (await ask(stream, truth))["items"]] == ["a"]
 
 
-async def test_the_truth_that_is_kept_is_bounded():
-    truth = told(*(TrueStep(step, {}, 0, 0) for step in range(5_000)))
-    assert len(truth._steps) == 1_000
-    assert max(truth._steps) == 4_999
+async def test_the_truth_of_the_last_thousand_steps_is_kept(stream):
+    stream.step(a=1_000)
+    truth = told(*(TrueStep(step, {}, 0, 0) for step in range(1, 1_001)))
+    assert (await ask(stream, truth))["step"] == 1
+    truth.tell(TrueStep(1_001, {}, 0, 0))
+    assert (await ask(stream, truth))["step"] is None
 
 
 async def test_without_a_simulation_the_page_has_no_trace_of_it(stream):
