@@ -95,6 +95,7 @@ async def make_topic(bootstrap: str, name: str, partitions: int = 1, **config: s
     async with admin_of(bootstrap) as admin:
         await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
         await _partitioned(admin, name, partitions)
+    await _led(bootstrap, name, partitions)
 
 
 async def add_partitions(bootstrap: str, topic: str, total: int) -> None:
@@ -108,6 +109,16 @@ async def _partitioned(admin: AIOKafkaAdminClient, topic: str, partitions: int) 
     async with asyncio.timeout(DEADLINE):
         while len((await admin.describe_topics([topic]))[0]["partitions"]) != partitions:
             await asyncio.sleep(0.02)
+
+
+async def _led(bootstrap: str, topic: str, partitions: int) -> None:
+    """The broker leads the partitions, which is a moment after it has heard of them."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    await consumer.start()
+    try:
+        await consumer.end_offsets([TopicPartition(topic, each) for each in range(partitions)])
+    finally:
+        await consumer.stop()
 
 
 async def produce(bootstrap: str, topic: str, records: Sequence[Record]) -> None:
