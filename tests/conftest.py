@@ -10,6 +10,18 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 
+@pytest.hookimpl(trylast=True)  # the marks of whole directories are there
+def pytest_collection_modifyitems(config, items):
+    """Worker processes begin with the files that take long; the quick ones fill the gaps."""
+    if hasattr(config, "workerinput"):
+        long = {
+            item.path
+            for item in items
+            if any(map(item.get_closest_marker, ("kafka", "browser", "slow")))
+        }
+        items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(autouse=True)
 def logging_as_it_was():
     """A command that runs within a test sets up the logs of the whole process."""

@@ -9,6 +9,8 @@ import pytest
 
 import streamer
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "streamer.cli", *arguments]
@@ -52,7 +54,6 @@ def test_a_choice_that_does_not_exist_is_told_in_plain_words():
     assert result.stderr.endswith(": 'twins' is not one of 'replace', 'add-remove'.\n")
 
 
-@pytest.mark.slow
 class TestStandardStreams:
     """What a shell can do to them."""
 

@@ -17,6 +17,7 @@ TABLE = re.findall(
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("k8s/*.md")])
 
 
+@pytest.mark.slow
 def test_the_noise_is_what_plan_prints():
     assert len(TABLE) == 5
     for contributions, theorem, exact in TABLE:

@@ -154,6 +154,7 @@ class TestRefusals:
         assert run("run", *places, "--start-anew").code == 0
 
 
+@pytest.mark.slow
 def test_nobody_reads_the_results_any_more(source):
     """As in `streamer run … | head`: one sentence, no traceback."""
     reading, writing = os.pipe()

@@ -229,6 +229,7 @@ def test_a_mistake_in_the_truth_leaves_an_earlier_output_alone(run, tmp_path):
     assert events.read_text() == "precious\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "steps", "lines_read"), [("20000", "1000000", 1), ("5", "2", 0)], ids=["many", "few"]
 )
@@ -248,6 +249,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(users, steps, lines_read):
         assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_at_once_although_it_never_waits(tmp_path):
     events = tmp_path / "events.jsonl"
     command = [sys.executable, "-m", "streamer.cli", "simulate", "--output", str(events)]

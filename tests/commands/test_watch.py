@@ -39,6 +39,7 @@ async def test_plain_lines_in_a_pipe_from_the_past_on_and_a_clean_end(which):
             assert watch.written.replace("\n", "").isprintable()
 
 
+@pytest.mark.slow
 async def test_a_live_view_at_a_terminal():
     stream = new_stream()
     async with serving(stream.board) as server:
@@ -54,6 +55,7 @@ async def test_a_live_view_at_a_terminal():
             assert "truth" not in watch.text.lower()
 
 
+@pytest.mark.slow
 def test_at_a_terminal_too_a_mistake_is_one_sentence_below_what_was_there():
     with Process("watch", "http://127.0.0.1:1", terminal=(80, 24)) as watch:
         code, complaint = watch.ended()
@@ -80,6 +82,7 @@ async def test_it_waits_for_a_server_that_goes_away_and_goes_on():
                 await reading(watch, "51 ± ")
 
 
+@pytest.mark.slow
 async def test_it_ends_when_nobody_reads_any_more():
     stream = new_stream()
     stream.step(crash=50)
