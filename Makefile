@@ -30,13 +30,13 @@ chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -s
 
 mutants: $(READY)  # the table in CONTRIBUTING.md, row by row; those that nobody noticed are printed
-	$(MUTANTS) $(filter-out %/baselines.py,$(wildcard streamer/privacy/*.py)) -- tests/privacy
+	$(MUTANTS) $(filter-out %/baseline_plans.py,$(wildcard streamer/privacy/*.py)) -- tests/privacy
 	$(MUTANTS) $(wildcard streamer/monitors/*.py) -- tests/monitors
-	$(MUTANTS) streamer/service/pipeline.py \
+	$(MUTANTS) $(patsubst %,streamer/service/%.py,pipeline resume loop progress) \
 		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication) \
-		-- tests/service/test_pipeline.py tests/stream
-	$(MUTANTS) $(wildcard streamer/ledger/sqlite*.py) \
-		streamer/kafka/ledger_records.py streamer/ledger/base.py \
+		-- tests/service/test_pipeline.py tests/service/test_resume.py tests/service/test_loop.py \
+		tests/stream
+	$(MUTANTS) $(wildcard streamer/ledger/*.py) streamer/kafka/ledger_records.py \
 		-- tests/ledger tests/kafka/test_ledger_records.py
 
 lint: $(READY)

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from streamer.config import load
-from streamer.settings import Settings
 from streamer.errors import ConfigurationError
 from streamer.privacy.terms import Method, Neighbours
+from streamer.settings import Settings
 
 SECRET = "5ec4e7" * 11
 

@@ -13,8 +13,8 @@ import yaml
 
 from streamer.cli import app
 from streamer.config import PREFIX, load
-from streamer.settings import PrivacySettings, Settings
 from streamer.service.startup import key_of
+from streamer.settings import PrivacySettings, Settings
 from tests.deployment.dockerfile import ROOT, stages
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from streamer.settings import Settings
 from tests.deployment.promql import rules, served
 from tests.test_readme import anchors

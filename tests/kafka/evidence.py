@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streamer.settings import Settings
 from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.ledger_records import users_of
 from streamer.kafka.startup import connection_of
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Restored
 from streamer.service.startup import life_of, pseudonyms_of, timing_of
+from streamer.settings import Settings
 from tests.kafka.harness import records_of
 from tests.kafka.scripted import Reference
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 
-from streamer.settings import Settings
 from streamer.kafka.ending import end_client
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import timing_of
+from streamer.settings import Settings
 from streamer.stream.pseudonyms import Pseudonyms
 from tests.kafka import harness
 from tests.service.repeatable import Repeatable

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from streamer.settings import KafkaSettings
 from streamer.errors import SettingError
 from streamer.kafka.startup import connection_of
+from streamer.settings import KafkaSettings
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streamer.settings import Settings
 from streamer.service.startup import timing_of
+from streamer.settings import Settings
 from streamer.stream.timing import format_rfc3339
 from tests.kafka.conftest import World
 from tests.kafka.evidence import Evidence, closed

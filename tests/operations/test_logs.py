@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from streamer.settings import LogSettings
 from streamer.monitors.seam import Hitter
 from streamer.operations.logs import StepLog, configure
+from streamer.settings import LogSettings
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 from streamer.stream.publication import Recorder

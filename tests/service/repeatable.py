@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from streamer.config import load
-from streamer.settings import Settings
 from streamer.monitors.deciding import Questions
 from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.threshold import Plan
+from streamer.settings import Settings
 
 THRESHOLD = 4
 KEY = "5e" * 32

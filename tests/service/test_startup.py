@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from streamer.config import load
-from streamer.settings import PrivacySettings, StreamSettings
 from streamer.errors import SettingError, UnusableJournalError
 from streamer.ledger.contract import Entry, Life, Restored
 from streamer.ledger.directory import KEY, JournalDirectory
@@ -18,6 +17,7 @@ from streamer.service.startup import (
     terms_of,
     timing_of,
 )
+from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 from streamer.stream.periods import Period
