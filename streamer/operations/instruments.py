@@ -16,7 +16,7 @@ from prometheus_client import (
 from streamer.stream.events import Reason
 from streamer.stream.watching import Phase
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # twins that nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody needs the *_created series
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -31,7 +31,7 @@ class Instruments:
         self._declare_steps()
         self._declare_guarantee()
         self._declare_service()
-        # A label that first appears with its first event hides that event from rate().
+        # rate() misses the first event of a label that first appears with that event.
         for outcome in ("accepted", "duplicate", "late", "rejected"):
             self.events.labels(outcome)
         for reason in Reason:
@@ -41,54 +41,61 @@ class Instruments:
 
     def _declare_intake(self) -> None:
         self.records_read = self._counter(
-            "records_read_total", "Records read from the source, also those read again."
+            "records_read_total",
+            "Records read from the source, including those re-read after a restart.",
         )
         self.events = self._counter(
             "events_total",
-            "Events by what became of them; accepted and duplicate ones when their step closes.",
+            "Events by outcome. Accepted and duplicate events are counted when their step closes.",
             "outcome",
         )
         self.closed_step_events = self._counter(
             "closed_step_events_total",
-            "Events whose step was closed when they were read: read again after a restart, or held "
-            "back by a producer's transaction.",
+            "Events whose step was already closed when they were read: re-read after a restart, or "
+            "delayed by a producer's transaction.",
         )
         self.records_lost = self._counter(
-            "records_lost_total", "Records that were deleted before they were read."
+            "records_lost_total", "Records deleted from the topic before they were read."
         )
         self.rejected = self._counter("rejected_total", "Rejected events by reason.", "reason")
         self.input_lag = self._gauge(
-            "input_lag", "Records of the events topic that are not read yet.", "partition"
+            "input_lag", "Records in the events topic not yet read.", "partition"
         )
-        self.open_steps = self._gauge("open_steps", "Steps that have events and are not closed.")
-        self.buffered_events = self._gauge("buffered_events", "Events of open steps, in memory.")
+        self.open_steps = self._gauge("open_steps", "Steps with events that are not yet closed.")
+        self.buffered_events = self._gauge(
+            "buffered_events", "Events of open steps, buffered in memory."
+        )
         self.clock_skew_seconds = self._gauge(
-            "clock_skew_seconds", "How far the newest arrival is ahead of this machine's clock."
+            "clock_skew_seconds",
+            "Seconds by which the newest arrival is ahead of this machine's clock.",
         )
 
     def _declare_steps(self) -> None:
-        self.steps_closed = self._counter("steps_closed_total", "Closed steps, empty ones too.")
+        self.steps_closed = self._counter(
+            "steps_closed_total", "Closed steps, including empty ones."
+        )
         self.hitters = self._counter("hitters_total", "Reported heavy hitters.")
         self.hitter_estimate = self._gauge(
             "hitter_estimate",
-            "Noisy number of users who hold an item that is reported now.",
+            "Estimated number of users of a trending item, with noise.",
             "item",
         )
         self.hitter_margin = self._gauge(
-            "hitter_margin", "Half-width of the 95% interval around every estimate."
+            "hitter_margin", "Half-width of the 95% noise interval of an estimate."
         )
-        self.step_seconds = self._gauge("step_seconds", "Length of a step.")
+        self.step_seconds = self._gauge("step_seconds", "Length of a step, in seconds.")
         self.lateness_seconds = self._gauge(
-            "lateness_seconds", "How long after its end a step waits for events."
+            "lateness_seconds",
+            "Seconds after the end of a step during which its events may still arrive.",
         )
         self.watermark_lag_seconds = self._gauge(
-            "watermark_lag_seconds", "How long ago the last closed step ended."
+            "watermark_lag_seconds", "Seconds since the end of the last closed step."
         )
         self.last_step_closed = self._gauge(
-            "last_step_closed_timestamp_seconds", "When a step was closed last."
+            "last_step_closed_timestamp_seconds", "Unix time at which a step was last closed."
         )
         self.step_close_seconds = self._histogram(
-            "step_close_seconds", "Time that closing a step takes, by phase.", "phase"
+            "step_close_seconds", "Time to close a step, by phase.", "phase"
         )
         self.journal_write_seconds = self._histogram(
             "journal_write_seconds", "Time until a decision or a snapshot is durable."
@@ -101,38 +108,42 @@ class Instruments:
         self.epsilon = self._gauge("epsilon", "ε of this period's guarantee.")
         self.delta = self._gauge("delta", "δ of this period's guarantee.")
         self.contributions = self._gauge(
-            "contributions", "Reports that a user counts for in a period (k)."
+            "contributions", "k: maximum reports a user counts in, per period."
         )
-        self.noise_scale = self._gauge("noise_scale", "Scale of the noise of this period.")
-        self.threshold = self._gauge("threshold", "Estimates from here on are reported.")
+        self.noise_scale = self._gauge(
+            "noise_scale", "Scale of the noise in this period, in users."
+        )
+        self.threshold = self._gauge("threshold", "Estimates at or above this are reported.")
         self.period = self._gauge("period", "Number of the budget period.")
         self.period_remaining_steps = self._gauge(
-            "period_remaining_steps", "Steps until budgets start anew."
+            "period_remaining_steps", "Steps until budgets reset."
         )
         self.terms_pending = self._gauge(
             "terms_pending", "1 while changed privacy settings wait for the next period."
         )
         self.users_charged = self._gauge(
-            "users_charged", "Users who were charged at least once in this period."
+            "users_charged", "Users charged at least once in this period."
         )
         self.users_exhausted = self._gauge(
-            "users_exhausted", "Users whose budget of this period is used up."
+            "users_exhausted", "Users whose budget for this period is exhausted."
         )
         self.exhausted_ratio = self._gauge(
             "exhausted_ratio",
-            "Share of the users of the last closed step who no longer count in this period.",
+            "Share of the users in the last closed step whose budget is exhausted.",
         )
 
     def _declare_service(self) -> None:
         self.ready = self._gauge("ready", "1 while the service reads and closes steps.")
         self.restore_seconds = self._gauge(
-            "restore_seconds", "Time that restoring the journal took at the last start."
+            "restore_seconds", "Time to restore the journal at the last start."
         )
         self.kafka_errors = self._counter(
-            "kafka_errors_total", "Errors of the broker's or on the way to it, by kind.", "kind"
+            "kafka_errors_total",
+            "Kafka errors, by kind: from the broker or from the connection to it.",
+            "kind",
         )
         self.journal_errors = self._counter(
-            "journal_errors_total", "Attempts to write the journal or results that failed."
+            "journal_errors_total", "Failed attempts to write the journal or results."
         )
         self.build_info = self._gauge("build_info", "Always 1.", "version", "python")
 

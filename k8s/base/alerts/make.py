@@ -1,4 +1,4 @@
-"""Writes prometheusrule.yaml: streamer.rules.yaml as an object of the Prometheus Operator.
+"""Writes prometheusrule.yaml: streamer.rules.yaml as a resource of the Prometheus Operator.
 
 python k8s/base/alerts/make.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RULES, OBJECT = HERE / "streamer.rules.yaml", HERE / "prometheusrule.yaml"
 _HEAD = """\
-# Made from streamer.rules.yaml by make.py: change it there.
+# Generated from streamer.rules.yaml by make.py: edit the rules there.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -20,7 +20,7 @@ spec:
 
 
 def made() -> str:
-    """The groups as they are written, two spaces further in, without the comment above them."""
+    """The groups as written, indented by two more spaces, without the comment above them."""
     lines = RULES.read_text(encoding="utf-8").splitlines()
     groups = lines[lines.index("groups:") :]
     return _HEAD + "".join(f"  {line}\n" if line else "\n" for line in groups)

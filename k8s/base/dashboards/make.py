@@ -40,7 +40,7 @@ def dashboard() -> Json:
 
 
 def placed(rows: list[Json]) -> Iterator[Json]:
-    """All panels with their places: from left to right, a new line when one is full."""
+    """All panels with their positions: left to right, a new line when one is full."""
     y = 0
     for row in rows:
         if row["row"]:
@@ -74,7 +74,7 @@ def text(told: Json) -> Json:
 
 
 def number(told: Json) -> Json:
-    """The last value of a history, large, perhaps in words, or the name of its series."""
+    """The last value of a series in large type, optionally in words, or the name of the series."""
     shown: Json = {}
     if "words" in told:
         words = {str(value): {"text": word} for value, word in enumerate(told["words"])}
@@ -90,7 +90,7 @@ def number(told: Json) -> Json:
 
 
 def graph(told: Json) -> Json:
-    """From zero on, with the last values in a legend."""
+    """Starts at zero, with the last values in the legend."""
     made = measured("timeseries", told["graph"], told, 8, 8, {"min": 0})
     made["targets"] = targets(told["queries"], range=True)
     made["options"] = {
@@ -101,11 +101,11 @@ def graph(told: Json) -> Json:
 
 
 def table(told: Json) -> Json:
-    """One column for each query, in lines with the same labels; the largest values first."""
+    """One column per query, one line per combination of labels; largest values first."""
     made = measured("table", told["table"], told, 8, 8, {"noValue": "none"})
     made["targets"] = targets(told["queries"], instant=True, format="table")
     columns = list(told["queries"])
-    # Grafana names the values of a query after it, unless there is only one.
+    # Grafana names the values after their query, unless there is only one query.
     names = (
         ["Value"] if len(columns) == 1 else [f"Value #{_letter(n)}" for n in range(len(columns))]
     )
@@ -124,7 +124,7 @@ def table(told: Json) -> Json:
 
 
 def measured(kind: str, title: str, told: Json, width: int, height: int, shown: Json) -> Json:
-    """What all panels with numbers have; `shown`: how the numbers are, besides their unit."""
+    """Common to all panels with numbers. `shown`: how numbers are displayed, besides the unit."""
     return {
         "type": kind,
         "title": title,
@@ -149,7 +149,7 @@ def targets(queries: Mapping[str, str], **kind: object) -> list[Json]:
 
 
 def variables() -> list[Json]:
-    """What can be chosen at the top: Prometheus, the service, the window."""
+    """The selectors at the top: Prometheus, the service, the window."""
     jobs = "label_values(streamer_build_info, job)"
     instances = 'label_values(streamer_build_info{job="$job"}, instance)'
     asked = {"type": "query", "datasource": SOURCE, "refresh": 2, "sort": 1}
