@@ -1,4 +1,4 @@
-# The image of the service. Behind a mirror, name the base and what pip must know:
+# The image of the service. To build from mirrors, set the base image and pip's indexes:
 #
 #     docker build --build-arg BASE=mirror.example/python:3.13-slim \
 #         --build-arg PIP_INDEX_URL=https://mirror.example/simple -t streamer .
@@ -6,7 +6,7 @@
 ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
-# pip reads these by itself; none of them reaches the final stage.
+# pip reads these from the environment. None of them reaches the final stage.
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG PIP_TRUSTED_HOST
@@ -17,8 +17,8 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 WORKDIR /build
 RUN python -m venv --without-pip /opt/streamer
 
-# This layer stays until a dependency changes. There is no compiler here, so a
-# dependency without a wheel fails at once. The tests of numpy are 17 MB.
+# This layer is cached until a dependency changes. There is no compiler here, so a
+# dependency without a wheel fails early. The tests of numpy alone are 17 MB.
 COPY pyproject.toml constraints.txt ./
 RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
         > requirements.txt \
@@ -31,11 +31,11 @@ RUN python -m pip wheel --no-deps --wheel-dir wheel . \
     && python -m pip --python /opt/streamer/bin/python install --no-deps --prefix /opt/alone wheel/*.whl
 
 FROM ${BASE}
-# pip came with the base; nothing is installed from here on. The directory is where a volume
-# for a key or a journal goes: a new one takes over its owner.
+# pip came with the base image; nothing is installed from here on. The directory is the mount
+# point for a volume with a key or a journal: a new volume inherits its owner.
 RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/site-packages/pip* /usr/local/lib/python3*/ensurepip \
     && install -d -o 10001 -g 10001 /var/lib/streamer
-# Two layers: a new release of ours is the small one.
+# Two layers: a new release of streamer changes only the small one.
 COPY --from=build /opt/streamer /opt/streamer
 COPY --from=build /opt/alone /opt/streamer
 ENV PATH=/opt/streamer/bin:${PATH} \

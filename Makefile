@@ -1,5 +1,5 @@
-# Everything a newcomer needs: `make demo` and `make test`. Both set up their own
-# virtual environment the first time and are quick after that.
+# Start with `make demo` and `make test`. Both create a virtual environment the first time
+# and are quick after that.
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -23,7 +23,7 @@ demo: $(READY)
 test: $(READY)
 	$(PYTEST) --numprocesses 4
 
-test-fast: $(READY)  # neither a broker nor a browser, and nothing that takes its time
+test-fast: $(READY)  # no broker, no browser, no slow tests
 	$(PYTEST) --numprocesses 3 -m "not chaos and not kafka and not browser and not slow"
 
 chaos: $(READY)
@@ -51,12 +51,12 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.suite
 
-pictures: $(READY)  # those of the README
+pictures: $(READY)  # the pictures in README.md
 	$(BIN)/streamer compare --plot docs/pictures/comparison.png > /dev/null
 	$(BIN)/streamer plan --plot docs/pictures/plan.png > /dev/null
 	$(BIN)/python docs/pictures/page.py
 
-constraints:  # the newest versions, in an environment of their own
+constraints:  # pin the newest versions, resolved in a separate environment
 	rm -rf .constraints && $(PYTHON) -m venv .constraints
 	.constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,dev]' hatchling
 	.constraints/bin/python -m pip freeze --exclude streamer > constraints.txt
