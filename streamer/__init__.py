@@ -1,4 +1,4 @@
-"""What many users hold right now, and provably nothing about any single one of them.
+"""Find heavy hitters in a live event stream with user-level differential privacy.
 
 The library behind the service: plan a guarantee, then run one of the paper's monitors.
 

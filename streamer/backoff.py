@@ -1,4 +1,4 @@
-"""How long to wait between attempts: a little at first, then twice as long each time."""
+"""Exponential backoff: how long to wait between attempts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The waits of one kind of attempt, in seconds. There is no jitter: clients are few.
+    """The waits of one kind of attempt, in seconds. No jitter, because there are few clients.
 
-    One run of failures takes its waits from one iterator; the next run begins a new one:
+    Each series of failures uses its own iterator:
 
         waits = BACKOFF.waits()
         while not await attempt():
@@ -21,7 +21,7 @@ class Backoff:
     longest: float
 
     def waits(self) -> Iterator[float]:
-        """The waits after the first failure, the second, and so on, without an end."""
+        """The waits after the first failure, the second, and so on; doubling, without end."""
         wait = self.first
         while True:
             yield wait

@@ -1,4 +1,4 @@
-"""The command line. Every mistake of a user ends in one sentence and exit code 2."""
+"""The command line. A user error is reported in one sentence, with exit code 2."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from streamer.operations.json_lines import JsonLines
 
 app = typer.Typer(
     name="streamer",
-    help=streamer.__doc__,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -54,57 +53,62 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _streamer(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """What many users hold right now, and provably nothing about any single one of them."""
+    """Find heavy hitters in a live event stream with user-level differential privacy."""
 
 
 def main() -> None:
     """The `streamer` program."""
     _open_closed_streams()
     logging.basicConfig(format="streamer: %(message)s", level=logging.INFO)
-    for library in ("aiokafka", "matplotlib"):  # what matters of them we say ourselves
+    for library in ("aiokafka", "matplotlib"):  # we log what matters ourselves
         logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code)
     except StreamerError as error:
-        _complain(str(error), error.exit_code)
+        _fail(str(error), error.exit_code)
     except typer.TyperException as mistake:
         sentence = " ".join(mistake.format_message().split())
-        _complain(sentence.replace(": Value error, ", ": "), mistake.exit_code)
+        _fail(sentence.replace(": Value error, ", ": "), mistake.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        _complain("interrupted", 130)
+        _fail("interrupted", 130)
     except OSError as error:
         if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
-        # The interpreter would try to write the rest at its end, and complain once again.
+        # At exit the interpreter would try to flush the rest, and report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"stdout cannot be written: {error.strerror}", OutputError.exit_code)
+        _fail(f"stdout cannot be written: {error.strerror}", OutputError.exit_code)
 
 
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 def _open_closed_streams() -> None:
-    """A standard stream that was closed must not become the first file that is opened.
+    """Reopen closed standard streams, so that no other file gets their descriptors.
 
-    What is read from it then is empty, and what is written fails. A terminal that does
-    not know a character, an ε for one, shows another instead.
+    Reading from a reopened stream returns nothing and writing to it fails. A terminal that
+    cannot show a character, such as ε, shows a replacement.
     """
     for name, handle in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDONLY if handle < 2 else os.O_WRONLY)  # the lowest free
+            os.open(
+                os.devnull, os.O_RDONLY if handle < 2 else os.O_WRONLY
+            )  # takes the lowest free descriptor
             setattr(sys, name, open(handle, "w" if handle else "r", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def _complain(sentences: str, code: int) -> None:
-    """One line each, in the form of the logs if they are for machines."""
+def _fail(sentences: str, code: int) -> None:
+    """Report one sentence per line, as JSON if the logs are JSON."""
     for sentence in sentences.splitlines():
         if any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers):
             logging.getLogger("streamer").error("%s", sentence, extra={"exit_code": code})

@@ -1,8 +1,8 @@
-"""Reads the settings: from flags, the environment, and a YAML file.
+"""Reads the settings from flags, the environment and a YAML file.
 
 Every setting is `STREAMER_SECTION__NAME` in the environment and `section: name:` in the
-file. Flags win over the environment, the environment over the file. Wrong settings stop
-the start with one sentence each.
+file. Flags override the environment, which overrides the file. Invalid settings prevent
+startup, with one sentence each.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from streamer.errors import ConfigurationError
 from streamer.settings import SECTIONS, Settings
 
 PREFIX = "STREAMER_"
+_LIST = "run 'streamer config' to list all settings"
 
 
 def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Settings:
-    """The settings from all three places; flags that are None were not given."""
+    """The settings from all three sources; flags that are None were not given."""
     content = _read(file)
 
     class FromEverywhere(Settings, BaseSettings):
@@ -58,18 +59,18 @@ def load(flags: Mapping[str, Mapping[str, Any]], file: Path | None = None) -> Se
     except ValidationError as error:
         raise ConfigurationError([_sentence(dict(detail)) for detail in error.errors()]) from None
     except UnreadableEnvironment as error:
-        raise ConfigurationError([f"the environment cannot be read: {error}"]) from None
+        raise ConfigurationError([f"the environment is not valid: {error}"]) from None
 
 
 def _check_environment() -> None:
-    """A section that does not exist would be passed over silently otherwise.
+    """Reject unknown sections, which would be ignored silently otherwise.
 
     Names without a double underscore are not ours: Kubernetes sets STREAMER_SERVICE_HOST
-    and the like for a Service that is called streamer.
+    and similar for a Service named streamer.
     """
     sections = tuple(f"{PREFIX}{name.upper()}__" for name in SECTIONS)
     unknown = [
-        f"{name} is not a setting: see 'streamer config' for those that are"
+        f"{name} is not a setting: {_LIST}"
         for name in sorted(os.environ)
         if name.startswith(PREFIX) and "__" in name and not name.startswith(sections)
     ]
@@ -81,22 +82,22 @@ def _check_environment() -> None:
     unknown += [
         f"{name} is not a setting: write {right[name]}, with two underscores"
         for name in sorted(right.keys() & os.environ.keys())
-        if "://" not in os.environ[name]  # of a Service that is called streamer-http
+        if "://" not in os.environ[name]  # set for a Service named streamer-http
     ]
     if unknown:
         raise ConfigurationError(unknown)
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves a time as it is written: stream.epoch is one. A name that is there twice is a
-    mistake: which of its values counts would depend on their order.
+    """Keeps times as text, for stream.epoch, and rejects duplicate names: which value counts
+    would depend on their order.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [name.value for name, _ in node.value if isinstance(name, yaml.ScalarNode)]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise ConfigurationError([f"config names {twice[0]} twice: keep one of them"])
+            raise ConfigurationError([f"config sets {twice[0]} twice: remove one of them"])
         return super().construct_mapping(node, deep)
 
 
@@ -114,16 +115,16 @@ def _read(file: Path | None) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError([f"config is {file}: {error.strerror}"]) from None
     except yaml.MarkedYAMLError as error:
-        # Without the text around it, which may hold a secret.
+        # Without the surrounding text, which may contain a secret.
         where = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
-        raise ConfigurationError([f"config is {file}: it is not YAML{where}"]) from None
+        raise ConfigurationError([f"config is {file}: it is not valid YAML{where}"]) from None
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise ConfigurationError([f"config is {file}: it is not YAML"]) from None
+        raise ConfigurationError([f"config is {file}: it is not valid YAML"]) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigurationError(
-            [f"config is {file}: it must hold sections such as stream: and privacy:"]
+            [f"config is {file}: it must contain sections such as stream: and privacy:"]
         )
     wrong = [name for name, section in content.items() if not isinstance(section, dict)]
     if wrong:
@@ -134,13 +135,15 @@ def _read(file: Path | None) -> dict[str, Any]:
 
 
 def _sentence(detail: dict[str, Any]) -> str:
-    """One readable sentence for one wrong setting."""
+    """One readable sentence for one invalid setting."""
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"{name} is not a setting: see 'streamer config' for those that are"
-    # A whole section may hold a secret, too.
-    secret = len(detail["loc"]) == 1 or name.endswith(("key", "password"))
-    shown = "given" if secret else detail["input"]
-    # The name of an enumeration's member means nothing to who writes its value.
+        return f"{name} is not a setting: {_LIST}"
+    if len(detail["loc"]) == 1:
+        # Without its value, which may contain a secret. Sections of a file are checked before.
+        return f"{PREFIX}{name.upper()} must be a JSON object with settings of {name}"
+    secret = name.endswith(("key", "password"))
+    shown = "********" if secret else "empty" if detail["input"] == "" else detail["input"]
+    # Users write an enumeration's values and never see the names of its members.
     wanted = re.sub(r"<\w+\.\w+: ('[^']*')>", r"\1", detail["msg"])
     return f"{name} is {shown}: {wanted[0].lower()}{wanted[1:]}"

@@ -1,31 +1,31 @@
 """The errors that the product raises on purpose.
 
     StreamerError               exit code 1
-    ├── SettingError            2   a setting is out of range; says which, and what is allowed
-    ├── ConfigurationError           2   several wrong settings, a sentence each
+    ├── SettingError            2   a setting is out of range; names it and the allowed range
+    ├── ConfigurationError      2   several invalid settings, one sentence each
     ├── InputError              2   a source cannot be read
-    ├── OutputError             2   a place to write results to cannot be written
-    ├── UnusableJournalError    2   a journal cannot be used as it is, and is left as it is
+    ├── OutputError             2   an output cannot be written
+    ├── UnusableJournalError    2   a journal cannot be used, and is not modified
     ├── JournalWriteError       1   a journal could not be written; nothing was published
-    ├── PublishError            1   a decision could not be published; it will be
-    ├── UnreachableError        1   a source or broker does not answer; it is tried again
+    ├── PublishError            1   a decision could not be published yet
+    ├── UnreachableError        1   a source or broker does not answer; will be retried
     ├── FencedError             3   a newer instance has taken over
-    └── MonitorError            1   going on would break the guarantee
+    └── MonitorError            1   continuing would break the guarantee
 
-The command line turns each into one sentence. No other room defines exceptions.
+The command line prints each as one sentence. No other package defines exceptions.
 """
 
 from __future__ import annotations
 
 
 class StreamerError(Exception):
-    """Anything that the product refuses or cannot go on with; the text is for its user."""
+    """Any error that streamer raises on purpose; the message is written for the user."""
 
     exit_code = 1
 
 
 class SettingError(StreamerError):
-    """A setting is out of range. The message names the setting and what is allowed."""
+    """A setting is out of range. The message names the setting and the allowed values."""
 
     exit_code = 2
 
@@ -35,7 +35,7 @@ class SettingError(StreamerError):
 
 
 class ConfigurationError(StreamerError):
-    """Wrong settings from flags, the environment or a file: one line each."""
+    """Invalid settings from flags, the environment or a file: one line each."""
 
     exit_code = 2
 
@@ -56,25 +56,25 @@ class OutputError(StreamerError):
 
 
 class UnusableJournalError(StreamerError):
-    """The journal is damaged, in use, of another format or made with other settings."""
+    """The journal is damaged, in use, in another format or was created with other settings."""
 
     exit_code = 2
 
 
 class JournalWriteError(StreamerError):
-    """An append could not be made durable. The process must end: its state is ahead."""
+    """An append is not durable. The process must stop: its state is ahead of the journal."""
 
 
 class PublishError(StreamerError):
-    """A durable decision could not be written out. It is published at the next start."""
+    """A durable decision could not be published. The next start publishes it."""
 
 
 class UnreachableError(StreamerError):
-    """What is read from cannot be reached now. A running service waits and tries again."""
+    """A source cannot be reached now. A running service waits and retries."""
 
 
 class FencedError(StreamerError):
-    """Another instance uses the same identity since: this one must not write any more."""
+    """A newer instance uses the same identity: this one must stop writing."""
 
     exit_code = 3
 
@@ -85,4 +85,4 @@ class FencedError(StreamerError):
 
 
 class MonitorError(StreamerError):
-    """Going on would release something that the privacy guarantee does not cover."""
+    """Continuing would release something that the privacy guarantee does not cover."""

@@ -1,4 +1,4 @@
-"""Pictures of a plan and of a comparison, drawn with matplotlib (the `plot` extra)."""
+"""Plots of a plan and of a comparison, drawn with matplotlib (the `plot` extra)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from streamer.privacy.threshold import Plan
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# The live page's colours: dark enough for a projector, and apart for every eye.
+# The live page's colours: dark enough for a projector, and safe for colour-blind readers.
 _INK, _SOFT = "#17202a", "#5b6773"
 _SHADES = ("#1d4f91", "#4a7fc1", "#9dbfe8")
 _GREYS = ("#6b7580", "#98a1ab", "#c6ccd3")
 
 
 def check_plot(path: Path) -> None:
-    """Refuse before any work is done what could not be drawn after it."""
+    """Fail before any work is done if the plot could not be saved afterwards."""
     if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"plot is {path}: name a file that ends in {', '.join(SUFFIXES)}")
+        raise OutputError(f"plot is {path}: use a file name that ends in {', '.join(SUFFIXES)}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OutputError(f"plot is {path}: it cannot be written; name another file")
+        raise OutputError(f"plot is {path}: it cannot be written; use another file")
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
@@ -38,7 +38,7 @@ def check_plot(path: Path) -> None:
 
 
 def draw_plan(planned: Plan, path: Path) -> None:
-    """The probability of a report over the number of holders, with the marks that matter."""
+    """The probability of a report by number of holders, with threshold and guaranteed weight."""
     check_plot(path)
     guarantee = planned.guarantee
     figure, axes = _figure(
@@ -56,7 +56,7 @@ def draw_plan(planned: Plan, path: Path) -> None:
         (planned.threshold, "right", -10, f"threshold\n{planned.threshold:,} users"),
         (
             *(planned.guaranteed_weight, "left", 10),
-            f"{planned.guaranteed_weight:,} users:\nnever missed in a period,\n"
+            f"{planned.guaranteed_weight:,} users:\nno item missed in a period\n"
             f"with probability {1 - planned.workload.beta:g}",
         ),
     ):
@@ -82,7 +82,7 @@ def draw_plan(planned: Plan, path: Path) -> None:
 def draw_comparison(
     rows: list[Row], example: PaperExample, guarantee: Guarantee, path: Path
 ) -> None:
-    """The share of each family that each method found. Ours is the one in colour."""
+    """The share of each family that each method found. Our monitor is in colour."""
     check_plot(path)
     figure, axes = _figure(
         "Heavy hitters found under the same guarantee",
@@ -108,7 +108,7 @@ def draw_comparison(
     for place, method in enumerate(methods):
         reach = min(row.reach for row in rows if row.method == method)
         axes.annotate(
-            *(f"sure from {reach:,} users on", (place, 0), (0, -34)),
+            *(f"guaranteed from {reach:,} users", (place, 0), (0, -34)),
             textcoords="offset points",
             ha="center",
             va="center",
@@ -133,7 +133,7 @@ def draw_comparison(
 
 
 def _figure(title: str, subtitle: str) -> tuple[Any, Any]:
-    """For a slide: wide, with letters that can be read from the last row."""
+    """Sized for a slide: wide, with text that can be read from the last row."""
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
@@ -161,7 +161,7 @@ def _figure(title: str, subtitle: str) -> tuple[Any, Any]:
 
 
 def _small(number: float) -> str:
-    """1e-06 as people write it."""
+    """1e-06 as 1e-6."""
     return f"{number:g}".replace("e-0", "e-")
 
 

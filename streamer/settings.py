@@ -1,11 +1,11 @@
-"""All settings: each is declared here, once, with its type, its default and its description.
+"""All settings: each is declared here, once, with its type, default and description.
 
-Derived from these declarations are the flags of `run` with their help, the terms of a period,
-the help and the defaults of `plan`, `audit` and `compare`, and the comments that `config`
-prints. `config.py` reads the values.
+The flags of `run` with their help, the terms of a period, the help and defaults of `plan`,
+`audit` and `compare`, and the comments that `config` prints are derived from these
+declarations. `config.py` reads the values.
 
-Every command imports this module, so its import must stay quick: no model is made in it,
-and validators are built when they are first needed.
+Every command imports this module, so the import must stay fast: it creates no model, and
+validators are built on first use.
 """
 
 from __future__ import annotations
@@ -26,98 +26,104 @@ IS_FLAG: Final[JsonDict] = {"flag": True}
 
 
 def setting(default: Value, description: str, **more: Any) -> Value:
-    """A setting of a section; `more` is what pydantic's Field takes."""
+    """A setting of a section; `more` is passed to pydantic's Field."""
     return cast(Value, Field(default, description=description, **more))
 
 
 def flag(default: Value, description: str, **more: Any) -> Value:
-    """A setting that is a flag of `streamer run`, too."""
+    """A setting that is also a flag of `streamer run`."""
     return setting(default, description, json_schema_extra=IS_FLAG, **more)
 
 
 class Section(BaseModel):
-    """A misspelt name is a mistake, not a setting that does nothing."""
+    """Rejects unknown names: a misspelt setting must not be ignored silently."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        """In YAML `yes` and `on` are true, which would count as 1."""
+    def _reject_stray_booleans(cls, value: object, info: ValidationInfo) -> object:
+        """YAML reads `yes` and `on` as true, which pydantic would accept as 1."""
         field = cls.model_fields[str(info.field_name)]
         if isinstance(value, bool) and field.annotation is not bool:
             raise PydanticCustomError(
-                "truth", "it must not be true or false; YAML reads yes, no, on and off as these"
+                "boolean", "it must not be a boolean; YAML reads yes, no, on and off as booleans"
             )
         return value
 
 
 class StreamSettings(Section):
-    """How time is cut into steps, and what an event may be."""
+    """How time is divided into steps, and which events are accepted."""
 
     step_seconds: float = flag(
-        60.0, "Seconds in a step. Fixed for a journal's life.", ge=0.001, le=LONGEST_SECONDS
+        60.0,
+        "Length of a step in seconds. Fixed once a journal exists.",
+        ge=0.001,
+        le=LONGEST_SECONDS,
     )
     lateness_seconds: float = flag(
         10.0,
-        "Seconds after the end of its step until which an event may arrive.",
+        "How many seconds after the end of its step an event may still arrive.",
         ge=0,
         le=LONGEST_SECONDS,
     )
     epoch: str = flag(
-        "1970-01-01T00:00:00Z", "The time at which step 0 begins. Fixed for a journal's life."
+        "1970-01-01T00:00:00Z", "The time at which step 0 begins. Fixed once a journal exists."
     )
     ahead_seconds: float = flag(
         300.0,
-        "Seconds that an event's time may lie ahead of its arrival, and an arrival ahead of now.",
+        "How many seconds an event's time may be ahead of its arrival, and an arrival ahead of "
+        "this machine's clock.",
         ge=0,
         le=LONGEST_SECONDS,
     )
-    max_record_bytes: int = setting(65_536, "A longer record is rejected.", ge=64, le=1 << 24)
+    max_record_bytes: int = setting(65_536, "Longer records are rejected.", ge=64, le=1 << 24)
     max_user_bytes: int = setting(
-        256, "A record with a longer user id is rejected.", ge=1, le=1 << 16
+        256, "Records with a longer user id are rejected.", ge=1, le=1 << 16
     )
     max_item_bytes: int = setting(
-        1_024, "A record with a longer item is rejected.", ge=1, le=1 << 16
+        1_024, "Records with a longer item are rejected.", ge=1, le=1 << 16
     )
 
 
 class PrivacySettings(Section):
-    """The guarantee. Pinned in the journal for a period; changes begin with the next one."""
+    """The guarantee. Pinned in the journal per period; changes take effect with the next one."""
 
     epsilon: float = flag(
         1.0, "ε: how much one user may change the odds of any output in a period."
     )
-    delta: float = flag(1e-6, "δ: the small probability that the bound ε leaves out.")
+    delta: float = flag(1e-6, "δ: the small probability that the bound ε does not cover.")
     contributions: int = flag(
-        10, "k: reports that a user counts for in a period; after that the user no longer counts."
+        10, "k: how many reports a user counts for in a period, before the user is ignored."
     )
-    period_steps: int = flag(1440, "Steps in a budget period; users' budgets start again after it.")
-    refresh_steps: int = flag(1, "Steps from a report of an item until it is asked about again.")
+    period_steps: int = flag(
+        1440, "Steps in a budget period; every period starts with full budgets."
+    )
+    refresh_steps: int = flag(1, "Steps from a report of an item until it can be reported again.")
     neighbours: Neighbours = flag(
         Neighbours.REPLACE,
-        "Which two worlds must look alike: one user's history replaced, or one user added or "
-        "removed.",
+        "Which change the guarantee hides: one user's history replaced by another, or one user "
+        "added or removed.",
     )
     calibration: Literal[Method.EXACT, Method.THEOREM] = flag(
         Method.EXACT,
-        "The analysis that the noise comes from: exact is ours, theorem the paper's constants.",
+        "How the noise is calibrated: exact (our analysis) or theorem (the paper's constants).",
     )
     threshold: int | None = flag(
-        None, "The noisy count from which an item is reported; planned if not given."
+        None, "Items with a noisy count of at least this are reported; planned if not given."
     )
     beta: float = flag(
         0.05,
-        "β: the chance of any miss or false report in a period that the threshold is planned for.",
+        "β: the probability of any miss or false report in a period, for planning the threshold.",
     )
     items: int = flag(
-        100_000, "The largest number of distinct items in a step that the threshold is planned for."
+        100_000, "The largest number of distinct items in a step, for planning the threshold."
     )
-    key: SecretStr | None = setting(None, "64 hex digits: the key of the users' pseudonyms.")
+    key: SecretStr | None = setting(None, "The key of the users' pseudonyms, as 64 hex digits.")
     key_file: Path | None = flag(
         None,
-        "A file that holds the key of the users' pseudonyms. Without it and without "
-        "privacy.key, a key is made and kept with a file journal.",
+        "A file with the key of the users' pseudonyms. Without it and without privacy.key, a key "
+        "is generated and kept with a file journal.",
     )
 
 
@@ -128,100 +134,101 @@ class KafkaSettings(Section):
     """The brokers, the topics, and this deployment's identity."""
 
     bootstrap_servers: str = flag(
-        "localhost:9092", "The Kafka brokers, as host:port, several separated by commas."
+        "localhost:9092", "The Kafka brokers, as host:port, separated by commas."
     )
     events_topic: Name = setting("telemetry.events", "Where events are read from.")
     hitters_topic: Name = setting("telemetry.hitters", "Where hitters are written to.")
     steps_topic: Name = setting("telemetry.steps", "Where a record per closed step is written to.")
     rejected_topic: Name = setting(
-        "telemetry.rejected", "Where records that are not events are reported."
+        "telemetry.rejected", "Where records that are not valid events are reported."
     )
     state_topic: Name = setting(
-        "telemetry.state", "The journal: compacted, one partition, written by this service alone."
+        "telemetry.state", "The journal: compacted, one partition, written only by this service."
     )
     transactional_id: Name = setting(
-        "streamer", "One per deployment: an instance that starts with it ends all older ones."
+        "streamer", "One per deployment: an instance that starts with it fences off all older ones."
     )
-    group_id: Name = setting("streamer", "Its committed offsets are for lag tools only.")
+    group_id: Name = setting(
+        "streamer", "The consumer group that offsets are committed to, for lag tools only."
+    )
     create_topics: bool = flag(False, "Create missing Kafka topics with the right settings.")
     events_partitions: int = setting(
         4, "Partitions of the events topic, if it is created.", ge=1, le=10_000
     )
     replication_factor: int | None = setting(
         None,
-        "Of topics that are created; if not given 3, or the number of brokers if that is less.",
+        "Replicas of created topics; if not given 3, or the number of brokers if that is less.",
         ge=1,
         le=1_000,
     )
     rejected_payload: bool = setting(
-        False, "Put the raw record, which is personal data, into the rejected topic."
+        False, "Include the raw record, which is personal data, in the rejected topic."
     )
     start_anew: bool = setting(
         False,
-        "Start with an empty state topic beside a steps topic that is not, at the current "
-        "step: users' budgets are spent again.",
+        "Start at the current step with an empty state topic even if the steps topic has "
+        "records: users' budgets are spent again.",
     )
     skew_seconds: float = setting(
-        1.0, "Seconds that the brokers' clocks may be behind this machine's.", ge=0, le=3_600
+        1.0, "How many seconds the brokers' clocks may be behind this machine's.", ge=0, le=3_600
     )
     max_poll_records: int = setting(
-        5_000, "The most records that are taken from the brokers at a time.", ge=1, le=1_000_000
+        5_000, "Up to this many records are fetched from the brokers at a time.", ge=1, le=1_000_000
     )
     max_buffered_events: int = setting(
-        5_000_000, "From this number on, partitions that are ahead of others wait for them.", ge=1
+        5_000_000,
+        "With this many events in memory, partitions that are ahead wait for the others.",
+        ge=1,
     )
     request_timeout_seconds: float = setting(
         15.0, "How long a broker may take to answer.", ge=0.1, le=600
     )
     transaction_timeout_seconds: float = setting(
-        60.0, "After this time the brokers abort a transaction that was not ended.", ge=1, le=900
+        60.0, "The brokers abort a transaction that is still open after this time.", ge=1, le=900
     )
     shutdown_seconds: float = setting(
-        20.0, "How long an orderly shutdown may take.", ge=0.1, le=600
+        20.0, "How long a graceful shutdown may take.", ge=0.1, le=600
     )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = setting(
-        "PLAINTEXT", "Whether connections are encrypted, and whether there is a login."
+        "PLAINTEXT", "Whether connections are encrypted (SSL) and authenticated (SASL)."
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = setting(
-        "PLAIN", "How to log in, if security_protocol has SASL."
+        "PLAIN", "How to authenticate, if security_protocol includes SASL."
     )
-    sasl_username: str | None = setting(None, "Whom to log in as.")
+    sasl_username: str | None = setting(None, "The user to authenticate as.")
     sasl_password: SecretStr | None = setting(None, "The password of sasl_username.")
-    sasl_password_file: Path | None = setting(
-        None, "A file that holds the password of sasl_username."
-    )
+    sasl_password_file: Path | None = setting(None, "A file with the password of sasl_username.")
     sasl_token_file: Path | None = setting(
-        None, "OAUTHBEARER: a file that holds the token, read again for every connection."
+        None, "OAUTHBEARER: a file with the token, read again for every connection."
     )
     ssl_ca_file: Path | None = setting(
         None,
-        "The authorities that brokers' certificates are checked against; the system's if not "
-        "given.",
+        "The certificate authorities that brokers are verified against; the system's if not given.",
     )
     ssl_cert_file: Path | None = setting(
         None, "A client certificate, with its key in ssl_key_file."
     )
     ssl_key_file: Path | None = setting(None, "The key of the client certificate.")
     ssl_key_password: SecretStr | None = setting(
-        None, "The password of ssl_key_file, if it has one."
+        None, "The password of ssl_key_file, if it is encrypted."
     )
     ssl_check_hostname: bool = setting(True, "Whether a broker's certificate must name its host.")
 
 
 class HttpSettings(Section):
-    """The public port: the live page and its API, only values that passed the monitor."""
+    """The public port: the live page and its API, which show private results only."""
 
-    host: str = setting("127.0.0.1", "Where to listen; 0.0.0.0 in a container.")
-    port: int = setting(8080, "0: any that is free.", ge=0, le=65_535)
+    host: str = setting("127.0.0.1", "The address to listen on; 0.0.0.0 in a container.")
+    port: int = setting(8080, "0: any free port.", ge=0, le=65_535)
 
 
 class MetricsSettings(Section):
     """The operators' port: health, readiness, metrics."""
 
-    host: str = setting("127.0.0.1", "Where to listen; 0.0.0.0 in a container.")
-    port: int = setting(9090, "0: any that is free.", ge=0, le=65_535)
+    host: str = setting("127.0.0.1", "The address to listen on; 0.0.0.0 in a container.")
+    port: int = setting(9090, "0: any free port.", ge=0, le=65_535)
     items: int = setting(
-        100, "The most items that streamer_hitter_estimate shows at a time.", ge=0, le=10_000
+        100, "Up to this many items are shown by streamer_hitter_estimate.", ge=0, le=10_000
     )
 
 
@@ -229,7 +236,7 @@ class LogSettings(Section):
     """What is logged to stderr, and how."""
 
     level: Literal["info", "warning", "error"] = setting(
-        "info", "The least severe messages that are logged."
+        "info", "Messages below this level are not logged."
     )
     format: Literal["auto", "json", "text"] = setting(
         "auto", "auto: text on a terminal, otherwise JSON lines."

@@ -141,12 +141,18 @@ class TestWrongOnes:
     def test_lengths_that_are_none(self, monkeypatch, value):
         monkeypatch.setenv("STREAMER_STREAM__LATENESS_SECONDS", value)
         [sentence] = complaints()
-        assert sentence.startswith(f"stream.lateness_seconds is {value}")
+        assert sentence.startswith(f"stream.lateness_seconds is {value or 'empty'}")
 
-    def test_a_section_that_is_no_json(self, monkeypatch):
+    def test_a_section_of_the_environment_that_is_not_json(self, monkeypatch):
         monkeypatch.setenv("STREAMER_PRIVACY", "zz")
         [sentence] = complaints()
         assert "privacy" in sentence
+
+    @pytest.mark.parametrize("value", ["3", "[]", '"text"'])
+    def test_a_section_of_the_environment_that_is_not_an_object(self, monkeypatch, value):
+        monkeypatch.setenv("STREAMER_PRIVACY", value)
+        [sentence] = complaints()
+        assert sentence == "STREAMER_PRIVACY must be a JSON object with settings of privacy"
 
     @pytest.mark.parametrize("content", ["privacy: 5", "privacy: [epsilon]", "privacy:"])
     def test_a_section_of_the_file_that_is_none(self, file, content):
@@ -156,7 +162,7 @@ class TestWrongOnes:
     @pytest.mark.parametrize("content", ["just text", "- a\n- b", "5"])
     def test_a_file_without_sections(self, file, content):
         [sentence] = complaints(path=file(content))
-        assert "it must hold sections" in sentence
+        assert "it must contain sections" in sentence
 
     @pytest.mark.parametrize(("content", "named"), [("1: {epsilon: 2}", "1"), ("yes: {}", "True")])
     def test_a_section_whose_name_is_no_text(self, file, content, named):
@@ -170,11 +176,11 @@ class TestWrongOnes:
     @pytest.mark.parametrize("content", ["a: [", "a: b: c", "\t", b"\xff\xfe\x00", "a: \x01"])
     def test_a_file_that_is_no_yaml(self, file, content):
         [sentence] = complaints(path=file(content))
-        assert "it is not YAML" in sentence
+        assert "it is not valid YAML" in sentence
 
     def test_a_name_that_is_there_twice(self, file):
         [sentence] = complaints(path=file("privacy:\n  epsilon: 1\n  delta: 0.1\n  epsilon: 2\n"))
-        assert sentence == "config names epsilon twice: keep one of them"
+        assert sentence == "config sets epsilon twice: remove one of them"
 
     @pytest.mark.parametrize("truth", ["true", "yes", "off"])
     def test_a_truth_where_a_number_belongs(self, file, truth):
@@ -182,14 +188,14 @@ class TestWrongOnes:
         [sentence] = complaints(path=file(f"privacy: {{epsilon: {truth}}}"))
         shown = truth != "off"
         assert sentence == (
-            f"privacy.epsilon is {shown}: it must not be true or false; "
-            "YAML reads yes, no, on and off as these"
+            f"privacy.epsilon is {shown}: it must not be a boolean; "
+            "YAML reads yes, no, on and off as booleans"
         )
 
     def test_an_empty_name(self):
         for name in ("events_topic", "transactional_id", "group_id"):
             [sentence] = complaints({"kafka": {name: ""}})
-            assert sentence.startswith(f"kafka.{name} is : ")
+            assert sentence.startswith(f"kafka.{name} is empty: ")
 
     def test_one_underscore_for_two(self, monkeypatch):
         monkeypatch.setenv("STREAMER_PRIVACY_EPSILON", "0.1")

@@ -1,4 +1,4 @@
-"""`streamer audit`: attack our own monitor and print what can be proven to be lost."""
+"""`streamer audit`: attack our own monitor and print the privacy loss that can be proven."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST_TRIALS, MOST_TRIALS = 1_000, 10_000_000
 
 
 def audit_command(
-    trials: Annotated[int, typer.Option(help="Games per attack and world.")] = 200_000,
+    trials: Annotated[int, typer.Option(help="Trials per attack and world.")] = 200_000,
     epsilon: options.Epsilon = options.PRIVACY.epsilon,
     delta: options.Delta = options.PRIVACY.delta,
     contributions: options.Contributions = options.PRIVACY.contributions,
@@ -31,11 +31,11 @@ def audit_command(
     threshold: options.Threshold = options.PRIVACY.threshold,
     json: options.Json = False,
 ) -> None:
-    """Play the privacy game against the monitor with its real noise.
+    """Attack the monitor, with its real noise, and report the privacy loss.
 
-    Fails (exit code 1) if an attack proves that more than the promised ε is lost. What
-    is proven is a lower bound: a small number says that the attack is weak, or the
-    trials few, not that less was spent.
+    Exits with code 1 if an attack proves a loss above the promised ε. The proven
+    loss is a lower bound: a small number may only mean a weak attack or too few
+    trials.
     """
     from rich.progress import Progress
 
@@ -75,8 +75,8 @@ def _print_table(guarantee: Guarantee, findings: list[Finding]) -> None:
         table.add_row(finding.name, f"{finding.trials:,}", lost, f"{guarantee.epsilon:g}")
     console.print(table)
     broken = any(finding.epsilon_lost > guarantee.epsilon for finding in findings)
-    verdict = "[bold red]The promise is broken.[/]" if broken else "The promise stands."
+    verdict = "[bold red]The guarantee is broken.[/]" if broken else "No violation found."
     console.print(
-        f"{verdict} Lower bounds at δ={guarantee.delta:g}, all of them true with probability "
-        f"{1 - DOUBT:.6f}."
+        f"{verdict} The losses are lower bounds at δ={guarantee.delta:g}; all of them hold with "
+        f"probability {1 - DOUBT:.6f}."
     )

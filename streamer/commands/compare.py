@@ -1,4 +1,4 @@
-"""`streamer compare`: the paper's example and its baselines, side by side, measured."""
+"""`streamer compare`: the monitor and its baselines, measured on the paper's example."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_SEED = (1 << 64) - 1
 
 
 def compare_command(
-    users: Annotated[int, typer.Option(help="How many users the example has.")] = 1_000_000,
-    trials: Annotated[int, typer.Option(help="Run it so often and print averages.")] = 1,
+    users: Annotated[int, typer.Option(help="Number of users in the example.")] = 1_000_000,
+    trials: Annotated[int, typer.Option(help="Number of runs; averages are printed.")] = 1,
     seed: options.Seed = None,
     epsilon: options.Epsilon = options.PRIVACY.epsilon,
     delta: options.Delta = options.PRIVACY.delta,
@@ -28,7 +28,7 @@ def compare_command(
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
-    """Run the paper's example: who finds what, at the same guarantee?"""
+    """Compare what each method finds in the paper's example under the same guarantee."""
     from rich.progress import Progress
 
     from streamer.commands.output import notes, print_json, warn_seeded
@@ -64,7 +64,7 @@ def compare_command(
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """Averages that came out whole are printed as whole numbers."""
+    """Print averages that are whole numbers without a fraction."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in asdict(row).items()
@@ -87,8 +87,8 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
     )
     console.print(
         f"{example.users:,} users in {example.steps:,} steps. Three families of disjoint sets "
-        f"({sizes}); each set holds an item once, at its own step, and otherwise nobody "
-        f"shares an item. Every user takes part in 3 heavy hitters. "
+        f"({sizes}); the users of a set share an item in one step of their own, and in all "
+        f"other steps nobody shares an item. Every user is part of 3 heavy hitters. "
         f"All methods are (ε={epsilon:g}, δ={delta:g})-private.\n"
     )
     table = Table(
@@ -98,7 +98,7 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
     )
     table.columns[0].no_wrap = True
     for column in table.columns[2:]:
-        column.justify, column.overflow = "right", "fold"  # a figure that is cut off says nothing
+        column.justify, column.overflow = "right", "fold"  # never truncate a figure
     previous = ""
     for row in rows:
         if previous and row.method != previous:
@@ -117,6 +117,6 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
         previous = row.method
     console.print(table)
     console.print(
-        "reach: the smallest set that the method finds for sure. users needed: for as many sets "
-        "of that size. The classic technique is tuned for each family in turn."
+        "reach: the smallest set that the method is sure to find. users needed: how many users it "
+        "takes to have as many sets of that size. The classic technique is tuned for each family."
     )

@@ -16,7 +16,7 @@ def config_command(
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Print the effective settings, secrets masked; the YAML can be used with --config."""
+    """Print the effective settings as YAML for --config, with secrets masked."""
     import yaml
 
     from streamer.commands.output import print_json
@@ -24,7 +24,7 @@ def config_command(
     from streamer.service.startup import terms_of, timing_of
 
     effective = load({}, config)
-    # Refuse what `run` would refuse.
+    # Reject what `run` would reject.
     timing_of(effective.stream)
     terms_of(effective.privacy)
     settings = effective.model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""The options that several commands share, each defined once."""
+"""Options that several commands share, each defined once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streamer.commands.setting_flags import setting_option
 from streamer.privacy.terms import Domain, Method, Neighbours
 from streamer.settings import PrivacySettings, StreamSettings
 
-_GUARANTEE = "The guarantee"
-_PLANNING = "What is planned for"
+_GUARANTEE = "Guarantee"
+_PLANNING = "Workload"
 _OUTPUT = "Output"
 
-# The defaults of the service are those of the commands, too. They are not validated here: that
-# would build the validators, which takes longer than reading the declarations.
+# The commands use the defaults of the service. They are not validated here, because building
+# the validators takes longer than reading the declarations.
 PRIVACY: Final = PrivacySettings.model_construct()
 STREAM: Final = StreamSettings.model_construct()
 
@@ -27,14 +27,15 @@ NeighboursChoice = Annotated[Neighbours, setting_option(PrivacySettings, "neighb
 Period = Annotated[int, setting_option(PrivacySettings, "period_steps", _GUARANTEE)]
 Calibration = Annotated[Method, setting_option(PrivacySettings, "calibration", _GUARANTEE)]
 Step = Annotated[
-    float, typer.Option(help="Seconds in a step; only printed.", rich_help_panel=_PLANNING)
+    float, typer.Option(help="Seconds in a step, for display only.", rich_help_panel=_PLANNING)
 ]
 Beta = Annotated[float, setting_option(PrivacySettings, "beta", _PLANNING)]
 ItemsCount = Annotated[int, setting_option(PrivacySettings, "items", _PLANNING)]
 DomainChoice = Annotated[
     Domain,
     typer.Option(
-        help="open: items as they come, as in the service; declared: all are known before.",
+        help="open: any item may occur, as in the service; declared: all items are known in "
+        "advance.",
         rich_help_panel=_PLANNING,
     ),
 ]
@@ -44,9 +45,11 @@ Json = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="Draw a picture into this file (.png, .svg, .pdf).", rich_help_panel=_OUTPUT),
+    typer.Option(help="Save a plot to this file (.png, .svg, .pdf).", rich_help_panel=_OUTPUT),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Make the run repeatable. Never for real data.", rich_help_panel=_OUTPUT),
+    typer.Option(
+        help="Make the run reproducible. Never use for real data.", rich_help_panel=_OUTPUT
+    ),
 ]

@@ -1,4 +1,4 @@
-"""How commands speak: tables and sentences for people, JSON for programs."""
+"""How commands print: tables and sentences for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 console = Console(highlight=False)
 notes = Console(stderr=True, highlight=False)
-"""For progress and remarks, so that standard output stays clean for pipes."""
+"""For progress and notes, so that standard output stays clean for pipes."""
 
 
 def print_json(value: Any) -> None:
@@ -19,9 +19,9 @@ def print_json(value: Any) -> None:
 
 
 def warn_seeded(seed: int | None) -> None:
-    """A repeatable run is for looking at, not for releasing: say so loudly."""
+    """Warn that the results of a reproducible run must not be released."""
     if seed is not None:
         notes.print(
-            f"[bold red]seed {seed}: the noise of this run can be repeated by anyone. "
+            f"[bold red]seed {seed}: anyone can reproduce the noise of this run. "
             "It protects nobody.[/]"
         )

@@ -1,4 +1,4 @@
-"""`streamer plan`: what a choice of ε, δ, k and period means before anything is deployed."""
+"""`streamer plan`: what a choice of ε, δ, k and period means, before anything is deployed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plan_command(
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
-    """Show the noise, the threshold, and what is detected with which probability."""
+    """Show the noise, the threshold and the detection probabilities of a guarantee."""
     from streamer.commands.output import print_json
     from streamer.privacy.guarantee import Guarantee, check_positive
     from streamer.privacy.threshold import Workload, plan
@@ -72,14 +72,14 @@ def plan_report(planned: Plan) -> dict[str, Any]:
         "guaranteed_weight": planned.guaranteed_weight,
         "detection": [
             {"weight": weight, "probability": planned.detection(weight)}
-            for weight in _telling_weights(planned)
+            for weight in _shown_weights(planned)
         ],
         "periods": [{"count": count, "epsilon": planned.epsilon_after(count)} for count in PERIODS],
     }
 
 
-def _telling_weights(planned: Plan) -> list[int]:
-    """The weight of one user, the first ones to reach round probabilities, the guaranteed one."""
+def _shown_weights(planned: Plan) -> list[int]:
+    """One user, the first weights that reach round probabilities, and the guaranteed weight."""
     from streamer.privacy.search import first_integer
 
     def first_to_reach(probability: float) -> int:
@@ -98,10 +98,10 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
     guarantee = planned.guarantee
     length = duration(round(1000 * step_seconds * planned.workload.period_steps))
     console.print(
-        f"For one user and one period ({planned.workload.period_steps:,} steps of "
-        f"{duration(round(1000 * step_seconds))}: {length}): whatever that user did, "
-        f"every output is at most e^{guarantee.epsilon:g} times as likely as without it, but for "
-        f"a probability of {guarantee.delta:g}.\n"
+        f"Per user and period ({planned.workload.period_steps:,} steps of "
+        f"{duration(round(1000 * step_seconds))}: {length}): whatever one user does, every output "
+        f"is at most e^{guarantee.epsilon:g} times as likely as without it, except with "
+        f"probability {guarantee.delta:g}.\n"
     )
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold")
@@ -115,19 +115,23 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
             f"{noise.delta1:,.4f}, {noise.delta2:,.4f}",
             "cap and scale of the small noise v",
         ),
-        ("δ for charges", f"{noise.charge_delta:.3g}", "what the answers say about a user"),
-        ("δ for the key set", f"{noise.keys_delta:.3g}", f"{planned.workload.domain} domain"),
-        ("threshold", f"{planned.threshold:,}", "noisy count from which an item is reported"),
-        ("margin", f"± {report['margin']:,}", "of an estimate, 95%"),
+        ("δ for charges", f"{noise.charge_delta:.3g}", "covers what answers reveal about a user"),
+        (
+            "δ for the key set",
+            f"{noise.keys_delta:.3g}",
+            f"covers which items appear, {planned.workload.domain} domain",
+        ),
+        ("threshold", f"{planned.threshold:,}", "least noisy count that is reported"),
+        ("margin", f"± {report['margin']:,}", "of an estimate, at 95% confidence"),
         (
             "guaranteed weight",
             f"{planned.guaranteed_weight:,}",
-            f"users: never missed in a period, with probability {1 - planned.workload.beta:g}",
+            f"users: no miss in a period with probability {1 - planned.workload.beta:g}",
         ),
     ):
         facts.add_row(name, value, meaning)
     console.print(facts)
-    detection = Table("users who hold an item", "reported in that step with probability")
+    detection = Table("users who hold an item", "probability of a report in that step")
     for row in report["detection"]:
         detection.add_row(f"{row['weight']:,}", f"{row['probability']:.6g}")
     totals = Table("periods", "total ε", "at total δ")

@@ -26,14 +26,15 @@ def run_command(
     source: Annotated[
         str,
         typer.Option(
-            help="kafka, a .jsonl or .jsonl.gz file, or - for stdin.", rich_help_panel=_INPUT
+            help="Where to read events: kafka, a .jsonl or .jsonl.gz file, or - for stdin.",
+            rich_help_panel=_INPUT,
         ),
     ] = "kafka",
     ordered: Annotated[
         bool,
         typer.Option(
             "--sorted",
-            help="The source is sorted by time: close steps as time passes in it.",
+            help="The source is sorted by time: close steps while reading instead of at the end.",
             rich_help_panel=_INPUT,
         ),
     ] = False,
@@ -41,20 +42,22 @@ def run_command(
         bool,
         typer.Option(
             "--live",
-            help="Events of stdin arrive when they are read; close steps on the clock.",
+            help="An event of stdin arrives when it is read: close steps by the clock.",
             rich_help_panel=_INPUT,
         ),
     ] = False,
     sink: Annotated[
-        Path | None, typer.Option(help="Hitters; stdout if not given.", rich_help_panel=_OUTPUT)
+        Path | None,
+        typer.Option(help="File for hitters; stdout if not given.", rich_help_panel=_OUTPUT),
     ] = None,
     steps: Annotated[
-        Path | None, typer.Option(help="One record per closed step.", rich_help_panel=_OUTPUT)
+        Path | None,
+        typer.Option(help="File for one record per closed step.", rich_help_panel=_OUTPUT),
     ] = None,
     journal: Annotated[
         Path | None,
         typer.Option(
-            help="Directory for decisions and budgets. Without it nothing is kept, and another "
+            help="Directory for decisions and budgets. Without it nothing is kept, and the next "
             "run over the same users spends their budgets again.",
             rich_help_panel=_OUTPUT,
         ),
@@ -63,8 +66,8 @@ def run_command(
         bool,
         typer.Option(
             "--start-anew",
-            help="Begin an empty journal although the outputs hold results: users' budgets are "
-            "spent again.",
+            help="Start with an empty journal even if the outputs contain results: users' "
+            "budgets are spent again.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
@@ -72,7 +75,7 @@ def run_command(
     *,
     given: GivenSettings,
 ) -> None:
-    """Read events, report what many users hold, keep the budgets."""
+    """Run the service: read events, report heavy hitters, keep users' budgets."""
     from streamer.config import load
     from streamer.service.line_job import LineJob
 
@@ -89,11 +92,11 @@ def run_command(
 
 
 def _refuse_for_kafka(given: Mapping[str, object]) -> None:
-    """Options that would do nothing are mistakes."""
+    """An option that would have no effect is an error."""
     for flag, value in given.items():
         if value:
             raise InputError(
-                f"{flag} is for files and stdin: name one with --source, or leave it out"
+                f"{flag} is only for files and stdin: omit it, or name one with --source"
             )
 
 
@@ -101,7 +104,7 @@ def _refuse_for_lines(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
             flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} is for kafka: leave it out, or leave out --source")
+            raise InputError(f"{flag} is only for kafka: omit it, or omit --source")
 
 
 def _run_kafka(settings: Settings) -> None:
@@ -151,13 +154,17 @@ def _print_summary(summary: Summary, seconds: float) -> None:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.rejected.most_common())
     rows = (
         ("records", f"{summary.records:,} in {seconds:.2f} s ({summary.records / seconds:,.0f}/s)"),
-        ("accepted", f"{summary.accepted:,}, of which {summary.duplicates:,} beside another one"),
+        (
+            "accepted",
+            f"{summary.accepted:,} ({summary.duplicates:,} superseded by a later event of the same "
+            "user)",
+        ),
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),
-        ("decided before", f"{summary.already_closed:,}"),
+        ("of closed steps", f"{summary.already_closed:,}"),
         ("steps", f"{summary.steps:,}"),
         ("hitters", f"{summary.hitters:,}"),
-        ("users charged", f"{summary.charged:,}, of which {summary.exhausted:,} exhausted"),
+        ("users charged", f"{summary.charged:,} ({summary.exhausted:,} exhausted)"),
     )
     for name, text in rows:
         notes.print(f"{name:>15}  {text}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Settings as options of a command, made from their declarations in `settings.py`."""
+"""Settings as options of a command, generated from their declarations in `settings.py`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GivenSettings: TypeAlias = Mapping[str, Mapping[str, Any]]
 """By section and name: the settings whose flag is on the command line."""
 
 _PANELS = {"kafka": "Input"}
-"""Where a section's flags stand in the help; otherwise under the section's own name."""
+"""The help panel of a section's flags; by default it has the section's name."""
 
 
 def with_setting_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with a flag for every setting that is declared as one.
+    """Add a flag to the command for every setting that is declared as one.
 
-    They take the place of its parameter `given`, which gets their values.
+    The flags replace the command's parameter `given`, which receives their values.
     """
     own = inspect.signature(command, eval_str=True).parameters.values()
     flags = [(section, name) for section in SECTIONS for name in flags_of(SECTIONS[section])]

@@ -37,7 +37,7 @@ def test_replacing_a_history_is_no_attack_on_add_remove_neighbours(run):
 
 def test_it_prints_a_table_for_people(run):
     result = run("audit", *STRONG)
-    assert "The promise stands." in result.out
+    assert "No violation found." in result.out
 
 
 def test_a_broken_promise_ends_with_exit_code_1(run, monkeypatch):
@@ -45,7 +45,7 @@ def test_a_broken_promise_ends_with_exit_code_1(run, monkeypatch):
     monkeypatch.setattr(audit_room, "audit", lambda *_, **__: lost)
     result = run("audit", *STRONG)
     assert result.code == 1
-    assert "The promise is broken." in result.out
+    assert "The guarantee is broken." in result.out
 
 
 @pytest.mark.parametrize(

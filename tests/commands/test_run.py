@@ -55,7 +55,7 @@ def test_hitters_go_to_standard_output_and_the_summary_does_not(run, source):
         *("epsilon", "delta", "contributions", "period"),
     ]
     assert "accepted  6,000" in result.err
-    assert "users charged  2,000, of which 2,000 exhausted" in result.err
+    assert "users charged  2,000 (2,000 exhausted)" in result.err
     assert "user-" not in result.out + result.err
 
 
@@ -68,7 +68,7 @@ def test_outputs_and_journal_go_where_they_are_told(run, source, tmp_path):
     assert len(records(out.read_text())) == 2
     again = run("run", "--source", source, "--sorted", *places, *RUN)
     assert again.code == 0
-    assert "decided before  6,000" in again.err
+    assert "of closed steps  6,000" in again.err
     assert len(records(out.read_text())) == 2
 
 
@@ -170,7 +170,7 @@ def test_nobody_reads_the_results_any_more(source):
 
 @pytest.mark.parametrize("flag", [("--create-topics",), ("--bootstrap-servers", "a:1")])
 def test_options_of_kafka_are_refused_for_a_file(run, source, flag):
-    refused(run("run", "--source", source, *flag), f"{flag[0]} is for kafka")
+    refused(run("run", "--source", source, *flag), f"{flag[0]} is only for kafka")
 
 
 def test_a_choice_of_the_settings_is_told_by_its_values(run, source, monkeypatch):
