@@ -1,12 +1,12 @@
 """Adversaries who play the privacy game against a real monitor.
 
-In each trial the adversary picks everybody's data and must tell which of two worlds the
-trial is in: in one of them a single user's history is another. Trials do not touch each
-other, because a monitor's noise is fresh per item and its counters belong to users. So
-all of them are played at once in one monitor, each with a user and items of its own.
+In each trial the adversary chooses everybody's data and must find out which of two worlds the
+trial is in; the worlds differ in the history of a single user. Trials are independent, because
+a monitor's noise is fresh per item and its counters are per user. So all trials are played at
+once in one monitor, each with its own user and items.
 
-An attack returns one number per trial; how well that number tells the worlds apart is
-measured by `confidence`.
+An attack returns one number per trial; `confidence` measures how well that number
+distinguishes the worlds.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from streamer.privacy.threshold import Plan
 Scores = NDArray[np.float64]
 Trials = NDArray[np.int64]
 Start = Callable[[], HeavyHitterMonitor]
-"""Makes the monitor under attack, fresh for each world."""
+"""Creates the monitor under attack, a new one for each world."""
 
-# Questions about lone items are asked in every step of a period: fewer trials then.
+# Lone items are asked about in every step of a period, so there are fewer trials.
 _MOST_LONE_QUESTIONS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`play(game, world)` gives the scores of a game's trials in world 0 or 1."""
+    """`play(game, world)` returns the scores of a game's trials in world 0 or 1."""
 
     name: str
     play: Callable[[Game, int], Scores]
@@ -43,7 +43,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the adversary saw in a step, per item: whether it was reported, and f̂ if so."""
+    """What the adversary sees in a step, per item: whether it was reported, and f̂ if so."""
 
     above: NDArray[np.bool_]
     estimates: NDArray[np.int64]
@@ -60,13 +60,13 @@ class Game:
 
     @property
     def rounds_left(self) -> int:
-        """The game is about one budget period."""
+        """Steps left in the budget period, which is the length of a game."""
         return self.plan.workload.period_steps - self._step
 
     def step(self, users: Trials, held: Trials, asked: Trials, others: int) -> Answers:
-        """One step: these users hold these items; `others` more hold each item asked about.
+        """Play one step: these users hold these items; `others` more hold each item in `asked`.
 
-        The others are new people in every step, so none of them is ever charged twice.
+        The others are different users in every step, so none of them is charged twice.
         """
         counted = self.monitor.count(self._step, users.astype(np.uint64), held)
         decision = self.monitor.decide(_with_others(counted.tally, asked, others))
@@ -81,7 +81,7 @@ class Game:
 
 
 def attacks_on(plan: Plan, trials: int) -> list[Attack]:
-    """Every attack that is allowed by the plan's notion of neighbours."""
+    """Every attack that the plan's notion of neighbours allows."""
     lone = max(1, min(trials, _MOST_LONE_QUESTIONS // plan.workload.period_steps))
     attacks = [
         Attack("fixed question at the threshold", fixed_question, trials),
@@ -97,7 +97,7 @@ def attacks_on(plan: Plan, trials: int) -> list[Attack]:
 
 
 def fixed_question(game: Game, world: int) -> Scores:
-    """The same question at the threshold, over and over; the number of ⊤."""
+    """Ask the same question at the threshold repeatedly; the score is the number of ⊤."""
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
     score = np.zeros(game.trials)
@@ -107,37 +107,37 @@ def fixed_question(game: Game, world: int) -> Scores:
 
 
 def until_spent(game: Game, world: int) -> Scores:
-    """The same question until it was answered ⊤ k times; the number of ⊥ before.
+    """Ask the same question until the k-th ⊤; the score is the number of ⊥ before it.
 
-    With discrete noise a question at the threshold is a randomized response at the full
-    odds (but for v̄), so this attack all but attains the bound of the exact calibration.
+    With discrete noise, a question at the threshold is a randomized response at the full
+    odds (except for v̄), so this attack almost reaches the bound of the exact calibration.
     """
     return _ask_until_spent(game, [world == 1])[0]
 
 
 def replaced_history(game: Game, world: int) -> Scores:
-    """A user holds item a in one world and item b in the other; ask about both until spent."""
+    """The user holds item a in one world and b in the other; ask about both until spent."""
     first, second = _ask_until_spent(game, [world == 0, world == 1])
     return second - first
 
 
 def reading_estimates(game: Game, world: int) -> Scores:
-    """An item far above the threshold is reported with f̂ every time; add up its deviations."""
+    """An item far above the threshold is reported with f̂ each time; sum up the deviations."""
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
     others = _far_above(game)
     score = np.zeros(game.trials)
     for _ in range(min(game.rounds_left, 2 * game.plan.guarantee.contributions)):
         answers = game.step(users, users, everyone, others)
-        # The log-likelihood ratio of Laplace noise: flat but between the two centres.
+        # The log-likelihood ratio of Laplace noise: constant except between the two centres.
         score += np.clip(answers.estimates[: game.trials] - others - 0.5, -0.5, 0.5)
     return score
 
 
 def before_and_after(game: Game, world: int) -> Scores:
-    """By how much an unchanged item's estimate falls once the user is silent.
+    """How much the estimate of an unchanged item drops once the user no longer counts.
 
-    Finds noise that is drawn once and used again in later steps.
+    Detects noise that is drawn once and reused in later steps.
     """
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
@@ -150,20 +150,20 @@ def before_and_after(game: Game, world: int) -> Scores:
 
 
 def side_by_side(game: Game, world: int) -> Scores:
-    """By how much an item's estimate exceeds that of another one, which the user never holds.
+    """How much an item's estimate exceeds that of another item, which the user never holds.
 
-    Finds noise that several items share.
+    Detects noise that several items share.
     """
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
     both = np.arange(2 * game.trials)
     estimates = game.step(users, users, both, _far_above(game)).estimates
-    mine, beside = estimates[: game.trials], estimates[game.trials : 2 * game.trials]
-    return (mine - beside).astype(np.float64)
+    held, other = estimates[: game.trials], estimates[game.trials : 2 * game.trials]
+    return (held - other).astype(np.float64)
 
 
 def lone_item(game: Game, world: int) -> Scores:
-    """Whether an item that the user alone holds is reported, in any step of the period."""
+    """Whether an item that only the user holds is reported in any step of the period."""
     everyone = np.arange(game.trials)
     users = everyone if world else everyone[:0]
     seen = np.zeros(game.trials)
@@ -176,8 +176,8 @@ def lone_item(game: Game, world: int) -> Scores:
 def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
     """Ask about one item per entry of `present`, each until its k-th ⊤ in its trial.
 
-    In each world the user holds at most one of the items of a trial in a step. Returns
-    the number of ⊥ per item and trial.
+    In each world the user holds at most one of a trial's items per step. Returns the number
+    of ⊥ per item and trial.
     """
     k = game.plan.guarantee.contributions
     kinds = len(present)
@@ -201,17 +201,17 @@ def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
 
 
 def _just_below(game: Game) -> int:
-    """So many others that the one user makes the difference at the threshold."""
+    """The number of others at which the one user makes the difference at the threshold."""
     return game.plan.threshold - 1
 
 
 def _far_above(game: Game) -> int:
-    """So many others that the item is reported nearly every time."""
+    """A number of others at which the item is reported nearly every time."""
     return game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
 
 
 def _with_others(tally: Tally[int], asked: Trials, others: int) -> Tally[int]:
-    """The tally of everybody: the trials' users, and `others` for each item asked about."""
+    """The tally of all users: those of the trials, and `others` for each item in `asked`."""
     if not others:
         return tally
     size = 1 + max(asked.max(initial=0), tally.items.max(initial=0))

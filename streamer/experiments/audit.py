@@ -12,12 +12,12 @@ from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
 
 DOUBT = 1e-6
-"""The chance that an audit of a monitor that keeps its promise calls it broken."""
+"""The probability that an audit reports a correct monitor as broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The largest ε that an attack proves is lost, at the promised δ."""
+    """The largest loss ε that an attack proves, at the promised δ."""
 
     name: str
     epsilon_lost: float
@@ -30,9 +30,9 @@ def audit(
     start: Start | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> list[Finding]:
-    """Play every attack in both worlds. `start` makes the monitor, the product's own if None."""
+    """Play every attack in both worlds. `start` creates the monitor; by default the real one."""
     if plan.workload.domain is Domain.DECLARED:
-        # Each trial needs items of its own; the law of a single question stays the same.
+        # Each trial needs its own items; the distribution of a single answer stays the same.
         items = max(plan.workload.items, 2 * trials)
         plan = replace(plan, workload=replace(plan.workload, items=items))
     attacks = attacks_on(plan, trials)
@@ -45,7 +45,7 @@ def audit(
 
 
 def play(attack: Attack, start: Start, doubt: float) -> float:
-    """The ε that one attack proves is lost, at the δ of the monitor's guarantee."""
+    """The loss ε that one attack proves, at the δ of the monitor's guarantee."""
     games = [Game(start(), attack.trials) for _ in range(2)]
     scores = [attack.play(game, world) for world, game in enumerate(games)]
     return proven_epsilon(scores[0], scores[1], games[0].plan.guarantee.delta, doubt)

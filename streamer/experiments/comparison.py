@@ -1,9 +1,9 @@
-"""The paper's example run through the monitor and through what it improves on.
+"""Runs the paper's example through the monitor and the baselines.
 
 Every method gets the same users, the same (ε, δ) and, for each family, the best
 threshold for finding that family. The lone items (one user each, about a million times
-a million questions) are not built one by one: each would be reported with the same
-probability, independently, so their number is drawn from the binomial law instead.
+a million questions) are not simulated one by one: each is reported independently with the
+same probability, so the number of reports is drawn from the binomial distribution.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ CONTRIBUTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one method found of one family; averages, if there were several trials.
+    """What one method found of one family; averages over the trials.
 
     `reach`: the smallest set that the method is sure to find. `users_needed`: how many
-    users as many sets of that size would take.
+    users it takes to have as many sets of that size.
     """
 
     method: str
@@ -52,21 +52,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What came of one step: whether its set was reported, and how many lone items were."""
+    """The result of one step: whether its set was reported, and how many lone items were."""
 
     found: bool
     false_reports: int
 
 
 class Contender(Protocol):
-    """A method in the middle of a run: it is shown one step after the other."""
+    """A method during a run: it is shown the steps in order."""
 
     def observe(self, members: NDArray[np.uint64]) -> Reported: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A method with its threshold, the families it is tuned for, and how to start a run."""
+    """A method: its threshold, the families it is tuned for, and how to start a run."""
 
     method: str
     families: tuple[int, ...]
@@ -77,7 +77,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Dice:
-    """The randomness of an experiment: bytes for the noise, and numbers for the world."""
+    """The randomness of an experiment: bytes for the noise, a generator for the data."""
 
     random_bytes: RandomBytes
     rng: np.random.Generator
@@ -129,7 +129,7 @@ def compare(
 
 
 def enter(example: PaperExample, guarantee: Guarantee) -> list[Candidate]:
-    """All methods at their best. The classic technique is tuned for each family in turn."""
+    """All methods, at their best. The classic technique is tuned for each family separately."""
     every = tuple(range(len(example.families)))
     return [
         _enter_monitor("monitor (exact)", example, plan(guarantee, example.workload)),
@@ -176,7 +176,7 @@ def _enter_histogram(example: PaperExample, guarantee: Guarantee) -> Candidate:
 
 
 class _Monitor:
-    """The real monitor. Users who hold lone items are charged too, if those are reported."""
+    """The real monitor. Holders of lone items are charged as well, if those are reported."""
 
     def __init__(self, monitor: HeavyHitterMonitor, users: int, rng: np.random.Generator) -> None:
         self._monitor = monitor
@@ -234,5 +234,5 @@ class _Histogram:
 
 
 def _tally(members: NDArray[np.uint64]) -> Tally[int]:
-    """One item, held by all of them; these methods do not ask which step it is."""
+    """One item, held by all members; these methods ignore the step number."""
     return Tally(0, np.zeros(1, dtype=np.int64), np.array([len(members)]), OwnNumbers())

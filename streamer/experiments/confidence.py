@@ -1,4 +1,4 @@
-"""Lower confidence bounds on the privacy that was lost, from samples of both worlds."""
+"""Lower confidence bounds on the privacy loss, from samples of both worlds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streamer.privacy.search import smallest_true
 def proven_epsilon(
     scores: NDArray[np.float64], others: NDArray[np.float64], delta: float, doubt: float
 ) -> float:
-    """An ε that the two worlds differ by for certain, but for a chance of `doubt`.
+    """A lower bound on the ε between the two worlds, with confidence 1 - `doubt`.
 
     `scores` and `others` are one number per trial of each world. Any event E shows
-    that ε >= log((Pr[E] - δ)/Pr'[E]). One half of the trials chooses the event, "the
+    that ε >= log((Pr[E] - δ)/Pr'[E]). One half of the trials selects the event, "the
     score is at most c" or "at least c", in favour of either world; the other half, which
-    had no part in the choice, measures it. 0 where nothing is proven.
+    is independent of the selection, measures it. 0 if nothing is proven.
     """
     half = min(len(scores), len(others)) // 2
     if half == 0:
@@ -40,14 +40,14 @@ def proven_epsilon(
 
 
 def upper_bound(successes: int, trials: int, doubt: float) -> float:
-    """With confidence 1 - doubt the success probability is at most this (Chernoff)."""
+    """With confidence 1 - doubt, the success probability is at most this (Chernoff)."""
     share = successes / trials
     budget = math.log(1 / doubt) / trials
     return smallest_true(lambda p: coin_entropy(share, p) >= budget, share, 1.0)
 
 
 def lower_bound(successes: int, trials: int, doubt: float) -> float:
-    """With confidence 1 - doubt the success probability is at least this."""
+    """With confidence 1 - doubt, the success probability is at least this."""
     return 1 - upper_bound(trials - successes, trials, doubt)
 
 
@@ -65,7 +65,7 @@ def _bound(
 
 
 def _cuts(scores: NDArray[np.float64]) -> list[float]:
-    """Candidates for the event's edge: at most 200 of the values that occur."""
+    """Candidates for the cut c: at most 200 of the values that occur."""
     values = np.unique(scores)
     places = np.unique(np.linspace(0, len(values) - 1, 200).astype(int))
     return [float(value) for value in values[places]]

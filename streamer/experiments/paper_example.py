@@ -1,14 +1,12 @@
 """The paper's example: three families of sets of users, at a given number of users.
 
-Each family splits all users into disjoint sets; each set holds an item of its own
-exactly once, at a step of its own; in all other steps every user holds an item that
-nobody else holds. So each user takes part in three heavy hitters, k* = 3, while the
-stream has many.
+Each family splits all users into disjoint sets. Each set holds its own item exactly once,
+in its own step; in all other steps every user holds an item that nobody else holds. So each
+user is part of three heavy hitters, k* = 3, while the stream has many.
 
-The sizes put the paper's statement to the test. A is just above what the monitor
-guarantees. C is just above what the classic technique can reach with the halts that C
-alone costs it. B lies between them, below what the classic technique can reach with the
-halts of B and C.
+The sizes test the paper's claim. A is just above what the monitor guarantees. C is just above
+what the classic technique can reach with the halts that C alone costs. B is between them,
+below what the classic technique can reach with the halts of B and C.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ MOST_USERS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Disjoint sets of at least `size` users each that together hold all users."""
+    """Disjoint sets of at least `size` users each that together contain all users."""
 
     name: str
     size: int
@@ -40,7 +38,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class PaperExample:
-    """The families, the smallest sets first, and what every method is planned for."""
+    """The families, the smallest sets first, and the workload that methods are planned for."""
 
     users: int
     families: tuple[Family, Family, Family]
@@ -51,11 +49,11 @@ class PaperExample:
         return sum(family.sets for family in self.families)
 
     def halts(self, goal: int) -> int:
-        """How many steps have a set of the goal's family or of a larger one."""
+        """How many steps have a set of the goal's family or of a family with larger sets."""
         return sum(family.sets for family in self.families[goal:])
 
     def ignored(self, goal: int) -> int:
-        """The largest weight below the goal: what the classic technique must not halt at."""
+        """The largest weight below the goal, at which the classic technique must not halt."""
         return _largest_set(self.users, self.families[goal - 1].sets) if goal > 0 else 1
 
     def members(self, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
@@ -67,18 +65,18 @@ class PaperExample:
         ]
 
     def family_of_step(self) -> NDArray[np.int64]:
-        """For each step as `members` lists them, the place of its family."""
+        """For each step, in the order of `members`, the index of its family."""
         return np.repeat(np.arange(3), [family.sets for family in self.families])
 
 
 def paper_example(users: int, guarantee: Guarantee, beta: float) -> PaperExample:
-    """The example whose sizes fit this number of users and this guarantee."""
+    """The example with sizes that fit this number of users and this guarantee."""
     if not FEWEST_USERS <= users <= MOST_USERS:
         raise SettingError(
             "users", users, f"it must be a whole number from {FEWEST_USERS:,} to {MOST_USERS:,}"
         )
     # The sizes depend on the number of steps and the steps on the sizes, but only through
-    # a logarithm: a few rounds settle it. Planning for a few steps more is harmless.
+    # a logarithm, so this converges in a few rounds. Planning for more steps is harmless.
     example = _for_steps(users, guarantee, Workload(users // 500, users, beta))
     while True:
         planned = example.steps + example.steps // 100 + 1
@@ -101,12 +99,12 @@ def _for_steps(users: int, guarantee: Guarantee, workload: Workload) -> PaperExa
     sizes = (small, math.isqrt(small * large), large)
     if users < 2 * large:
         raise SettingError(
-            "users", users, f"at least {2 * large:,} are needed for two sets of the largest family"
+            "users", users, f"at least {2 * large:,} are needed for two sets of the largest size"
         )
     families = [Family(name, size, users // size) for name, size in zip("ABC", sizes, strict=True)]
     return PaperExample(users, (families[0], families[1], families[2]), workload)
 
 
 def _largest_set(users: int, sets: int) -> int:
-    """The size of the largest set when so many share all users as evenly as they can."""
+    """The size of the largest of `sets` sets that divide all users as evenly as possible."""
     return -(-users // max(1, sets))

@@ -1,1 +1,1 @@
-"""The paper's algorithms, and the two that it compares with."""
+"""The paper's algorithms, and the two baselines that it compares with."""

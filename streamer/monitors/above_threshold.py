@@ -13,13 +13,13 @@ MOST_UNITS = 1 << 32
 
 
 class AboveThreshold:
-    """Answers whether queries of sensitivity 1 lie above a threshold; (ε, 0)-private.
+    """Answers whether queries of sensitivity 1 are above a threshold; (ε, 0)-private.
 
     t̂ = t + Lap(2/ε) once; each query gets Lap(4/ε); the first noisy value ≥ t̂ is
-    answered ⊤ and ends it. The noisy value itself must never be published: it was
-    compared with the same t̂ as every ⊥ before it.
+    answered ⊤ and halts the algorithm. The noisy value itself must never be published: it
+    was compared with the same t̂ as every ⊥ before it.
 
-    Values of the queries are whole numbers, or multiples of 1/`resolution`.
+    Query values are whole numbers, or multiples of 1/`resolution`.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class AboveThreshold:
         return self._halted
 
     def ask(self, value: float) -> bool:
-        """Whether the query's value is (noisily) at the threshold or above."""
+        """Whether the query's value plus noise is at least the noisy threshold."""
         if self._halted:
-            raise MonitorError("AboveThreshold has answered ⊤ and must not be asked again")
+            raise MonitorError("AboveThreshold has already answered ⊤ and must not be asked again")
         units = round(value * self._resolution)
         if units != value * self._resolution:
             # Rounding could make a change of 1 in the query a change of 2.

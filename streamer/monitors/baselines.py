@@ -1,7 +1,7 @@
-"""The two techniques that the paper improves on, to be measured against.
+"""The two techniques that the paper improves on, as baselines for measurements.
 
-For experiments only: their Gaussian noise is made of floating-point numbers, which is
-fine for counting what a method finds and not fine for publishing real data.
+For experiments only: their Gaussian noise uses floating-point numbers, which is good enough
+to count what a method finds, but not to publish real data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamer.privacy.randomness import RandomBytes, secure_bytes
 
 
 class StepHistogram:
-    """A private histogram of the step; its cells at the threshold are reported."""
+    """A private histogram per step; cells at or above the threshold are reported."""
 
     def __init__(self, plan: HistogramPlan, random_bytes: RandomBytes = secure_bytes) -> None:
         self._plan = plan
@@ -29,14 +29,14 @@ class StepHistogram:
         return Decision(tally.step, tally.items[above], estimates[above])
 
     def detection(self, weight: int) -> float:
-        """The probability that an item with so many holders is reported."""
+        """The probability that an item with `weight` holders is reported."""
         return normal_tail((self._plan.threshold - weight) / self._plan.deviation)
 
 
 class RestartedAboveThreshold:
-    """AboveThreshold on the largest count of each step; at a ⊤, a histogram and a restart.
+    """AboveThreshold on the largest count of each step; after a ⊤, a histogram and a restart.
 
-    When the planned number of halts is used up it reports nothing more.
+    Once the planned number of halts is used up, it reports nothing.
     """
 
     def __init__(self, plan: RestartPlan, random_bytes: RandomBytes = secure_bytes) -> None:
@@ -47,7 +47,7 @@ class RestartedAboveThreshold:
         self.histogram = StepHistogram(plan.histogram, random_bytes)
 
     def decide(self, tally: Tally[int]) -> Decision | None:
-        """The histogram's report at a ⊤, None at a ⊥ and when all halts are used up."""
+        """The histogram's report after a ⊤; None after a ⊥ or when all halts are used up."""
         if self._halts_left == 0:
             return None
         if not self._run.ask(int(tally.holders.max(initial=0))):

@@ -1,4 +1,4 @@
-"""Who was charged how often in the current budget period."""
+"""How often each user was charged in the current budget period."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Counters:
         self._exhausted: Users = np.empty(0, dtype=np.uint64)
 
     def restore(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        """Take up counters that were kept: users in rising order and their charges."""
+        """Restore saved counters: users in ascending order and their charges."""
         self._users, self._charges = users.copy(), charges.copy()
         self._exhausted = users[charges >= self._limit]
 
     def snapshot(self) -> tuple[Users, NDArray[np.uint16]]:
-        """The users who were charged, in rising order, and how often each, as of now."""
+        """The users charged so far, in ascending order, and how often each."""
         return self._users, self._charges.copy()
 
     @property
@@ -33,11 +33,11 @@ class Counters:
 
     @property
     def exhausted(self) -> int:
-        """How many users were charged as often as is allowed."""
+        """How many users have reached the limit."""
         return len(self._exhausted)
 
     def active(self, users: Users) -> NDArray[np.bool_]:
-        """Which of these users still count. Fastest when they come sorted."""
+        """Which of these users still count. Fastest if they are sorted."""
         if not len(self._exhausted):
             return np.ones(len(users), dtype=np.bool_)
         return ~_contains(self._exhausted, users)
@@ -50,7 +50,7 @@ class Counters:
         return np.where(self._users[places] == users, self._charges[places], np.uint16(0))
 
     def charge(self, users: Users, charges: NDArray[np.uint16] | int = 1) -> None:
-        """Charge each of these users once more (or so often): in rising order, all active."""
+        """Add 1 or the given charges to each of these users: in ascending order, all active."""
         charges = np.broadcast_to(np.asarray(charges, dtype=np.uint16), users.shape)
         places = np.searchsorted(self._users, users)
         known = _contains(self._users, users)

@@ -1,7 +1,7 @@
-"""Counting: what users hold, who still counts, the tally, and what a decision costs whom.
+"""Counting: what users hold, who still counts, the tally, and whom a decision charges.
 
-Everything here is a function of events and decisions. It draws no random number, so a
-counter that dies and starts again, or runs twice, can only repeat itself.
+Everything here is a function of events and decisions. It draws no random numbers, so after a
+restart, or when it runs twice, counting gives the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamer.monitors.seam import Decision, Holdings, Item, Items, Tally, Users
 
 @dataclass(frozen=True, slots=True)
 class Counted(Generic[Item]):
-    """A step that is counted and waits for its decision: raw, but for what the tally says."""
+    """A counted step that waits for its decision. Only the tally is passed on to deciding."""
 
     holdings: Holdings[Item]
     active: NDArray[np.bool_]
@@ -28,7 +28,7 @@ class Counted(Generic[Item]):
 
     @property
     def exhausted(self) -> int:
-        """How many users hold something and no longer count."""
+        """How many users hold an item but no longer count."""
         return len(self.active) - int(np.count_nonzero(self.active))
 
 
@@ -39,24 +39,24 @@ class Counting(Generic[Item]):
         self.begin(contributions)
 
     def begin(self, contributions: int) -> None:
-        """A new budget period: nobody was charged, and each user may be so often."""
+        """Start a budget period: nobody is charged yet, each user at most `contributions` times."""
         self.counters = Counters(contributions)
 
     def count(self, step: int, holdings: Holdings[Item]) -> Counted[Item]:
         """The active holders of each item.
 
-        A user counts once in a step: this is what makes the sensitivity 1, so it is checked
-        here, for everything that counts.
+        A user counts once per step. The sensitivity of 1 depends on this, so it is checked here,
+        for every caller.
         """
         users = holdings.users
         if not np.all(users[1:] > users[:-1]):
-            raise MonitorError("the users of a step must come in rising order, each once")
+            raise MonitorError("the users of a step must be in ascending order, each once")
         active = self.counters.active(users)
         items, holders = _holders(holdings.items[active])
         return Counted(holdings, active, Tally(step, items, holders, holdings.numbers))
 
     def charge(self, counted: Counted[Item], decision: Decision) -> Users:
-        """Charge the active holders of every reported item; returns who they are."""
+        """Charge the active holders of every reported item, and return them."""
         holdings = counted.holdings
         charged = holdings.users[counted.active & np.isin(holdings.items, decision.items)]
         self.counters.charge(charged)
@@ -64,7 +64,7 @@ class Counting(Generic[Item]):
 
 
 def _holders(items: Items) -> tuple[Items, NDArray[np.int64]]:
-    """The items that occur, in rising order, and how often each does."""
+    """The items that occur, in ascending order, and how often."""
     counts = np.bincount(items) if len(items) else np.empty(0, dtype=np.int64)
     held = np.flatnonzero(counts)
     return held, counts[held]

@@ -1,7 +1,7 @@
 """Deciding: which items are asked about, with which noise, and what is reported.
 
-The only owner of randomness. It sees tallies and never a user. What it keeps between steps,
-which items rest, is a function of earlier decisions, so it costs no privacy.
+The only owner of randomness. It sees tallies and never a user. Its only state between steps
+is which items rest. That is a function of earlier decisions, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Questions(Protocol[Item]):
     """Asks about the items of a tally under one plan."""
 
     def ask(self, tally: Tally[Item], resting: Collection[int]) -> Decision:
-        """Every item but those that rest, by number."""
+        """Ask about every item except the resting ones, given by number."""
         ...
 
 
 class NoisyThreshold(Generic[Item]):
-    """The product's questions: is the count with fresh noise at the threshold or above?"""
+    """The real questions: is the count plus fresh noise at least the threshold?"""
 
     def __init__(
         self, plan: Plan, noise: Noise | None = None, random_bytes: RandomBytes = secure_bytes
@@ -45,7 +45,7 @@ class NoisyThreshold(Generic[Item]):
             self._unheld_passes = plan.law.precise_at_least(plan.threshold)
 
     def ask(self, tally: Tally[Item], resting: Collection[int] = ()) -> Decision:
-        """In a declared domain the items that nobody holds are asked about too."""
+        """In a declared domain, items that nobody holds are asked about as well."""
         declared = self._plan.workload.domain is Domain.DECLARED
         if declared and tally.items.max(initial=0) >= self._plan.workload.items:
             raise MonitorError(f"item {tally.items.max()} is not in the declared domain")
@@ -85,36 +85,35 @@ class NoisyThreshold(Generic[Item]):
 
 
 class Deciding(Generic[Item]):
-    """Decides one step after the other, each once."""
+    """Decides steps in order, each once."""
 
     def __init__(self, questions: Callable[[Plan], Questions[Item]] = NoisyThreshold) -> None:
-        """`questions`: how a plan's questions are asked; tests and experiments script them."""
+        """`questions`: creates a plan's questions; scripted in tests and experiments."""
         self._make_questions = questions
         self._questions: Questions[Item] | None = None
         self._refresh: Refresh[Item] = Refresh()
         self._decided: int | None = None
 
     def begin(self, plan: Plan, refresh_steps: int = 1) -> None:
-        """A new budget period, with its plan. Items that rest go on resting."""
+        """Start a budget period with its plan. Resting items keep resting."""
         self._questions = self._make_questions(plan)
         self._refresh.steps = refresh_steps
 
     def restore(self, decided: int, resting: Mapping[Item, int]) -> None:
-        """The last decided step, and the step in which each resting item is asked about again."""
+        """Restore the last decided step, and the step in which each resting item is asked again."""
         self._decided = decided
         self._refresh.restore(resting)
 
     def decide(self, tally: Tally[Item]) -> Decision:
-        """What is reported in the tally's step, which must be later than all before it."""
+        """What is reported in the tally's step, which must be later than all decided steps."""
         if self._questions is None:
             raise MonitorError("no budget period has begun: nothing can be decided")
         step, numbers = tally.step, tally.numbers
         if self._decided is not None and step <= self._decided:
             raise MonitorError(
-                f"step {step} comes after step {self._decided}, which is decided: no step is "
-                "decided twice"
+                f"step {step} cannot follow step {self._decided}: no step is decided twice"
             )
-        # Before anything is drawn: whatever happens then, this step is not asked about again.
+        # Set before any noise is drawn: even after a failure, this step is never asked again.
         self._decided = step
         resting = [numbers[item] for item in self._refresh.resting(step) if item in numbers]
         decision = self._questions.ask(tally, resting)
@@ -123,7 +122,7 @@ class Deciding(Generic[Item]):
 
 
 def _draw_others(domain: int, excluded: Items, number: int, random_bytes: RandomBytes) -> Items:
-    """Distinct items of the domain, uniformly among those not excluded."""
+    """Distinct items of the domain, drawn uniformly from those not excluded."""
     others = np.setdiff1d(np.arange(domain), excluded)
     for place in range(number):
         pick = place + draw_below(len(others) - place, random_bytes)
@@ -132,7 +131,7 @@ def _draw_others(domain: int, excluded: Items, number: int, random_bytes: Random
 
 
 def _draw_geometric(noise: DiscreteLaplace, number: int) -> NDArray[np.int64]:
-    """Draws of the same scale given that they are not negative: more than half of them are."""
+    """Draws conditioned on being non-negative, which more than half of all draws are."""
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < number:
         more = noise.draw(2 * number + 16)

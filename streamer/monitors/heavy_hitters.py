@@ -1,12 +1,12 @@
 """Shifting heavy hitters as a library: whole steps in, decisions out.
 
 At each step the paper asks TME "is x held by at least t users?" for every item x. A user
-holds one item a step, so the questions of a step touch disjoint users and can be asked
-all at once. The service, the audit and this monitor are compositions of the same two
-objects: `counting` knows users, `deciding` draws noise.
+holds one item per step, so the questions of a step concern disjoint users and can be asked
+all at once. The service, the audit and this monitor are built from the same two objects:
+`counting` knows users, `deciding` draws noise.
 
-Users are 64-bit numbers; items are small whole numbers, positions in a dictionary that
-the caller keeps.
+Users are 64-bit numbers. Items are small whole numbers: positions in a dictionary of the
+caller.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class HeavyHitterMonitor:
 
     @property
     def counters(self) -> Counters:
-        """Who was charged how often in the current period."""
+        """How often each user was charged in the current period."""
         return self._counting.counters
 
     def observe(self, step: int, users: Users, items: Items) -> Decision:
-        """One whole step: users, in any order, and the one item that each of them holds.
+        """Process one whole step: users, in any order, and the one item that each of them holds.
 
-        Steps only go up: what was decided is never decided again.
+        Steps must increase: no step is decided twice.
         """
         counted = self.count(step, users, items)
         decision = self.decide(counted.tally)
@@ -66,13 +66,13 @@ class HeavyHitterMonitor:
         return self._deciding.decide(tally)
 
     def charge(self, counted: Counted[int], decision: Decision) -> Users:
-        """Charge the active holders of every reported item; returns who they are."""
+        """Charge the active holders of every reported item, and return them."""
         return self._counting.charge(counted, decision)
 
     def _enter(self, period: int) -> None:
         if self._period is not None and period < self._period:
             raise MonitorError(
-                f"period {period} comes after period {self._period}: its budgets are gone, and "
+                f"period {period} cannot follow period {self._period}: its budgets are gone, and "
                 "no step is decided twice"
             )
         if self._period is not None and period > self._period:

@@ -14,7 +14,7 @@ from streamer.privacy.randomness import RandomBytes, secure_bytes
 
 
 class Noise(Protocol):
-    """So many independent draws of Z, as integers."""
+    """`size` independent draws of Z, as integers."""
 
     def draw(self, size: int) -> NDArray[np.int64]: ...
 
@@ -33,7 +33,7 @@ class Perturbation:
         self._cap = math.floor(calibration.delta1 * resolution)
 
     def draw(self, size: int) -> NDArray[np.int64]:
-        """Fresh noise for so many questions."""
+        """Fresh noise for `size` questions."""
         noise = self._large.draw(size)
         noise += np.minimum(self._small.draw(size), self._cap)
         return noise

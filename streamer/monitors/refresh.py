@@ -14,8 +14,8 @@ class Refresh(Generic[Item]):
     """After a report at step i an item is not asked about before step i + r.
 
     Which questions are asked may depend on earlier answers, so this costs no privacy,
-    and a persistent heavy hitter charges its holders once in r steps instead of in each.
-    With r = 1 nothing ever rests.
+    and a persistent heavy hitter charges its holders once every r steps instead of every step.
+    With r = 1 no item ever rests.
     """
 
     def __init__(self, steps: int = 1) -> None:
@@ -29,10 +29,10 @@ class Refresh(Generic[Item]):
             self._wakes.update(dict.fromkeys(items, step + self.steps))
 
     def restore(self, wakes: Mapping[Item, int]) -> None:
-        """Take up items that rest, by the step in which each is asked about again."""
+        """Restore resting items, with the step in which each is asked about again."""
         self._wakes = dict(wakes)
 
     def resting(self, step: int) -> frozenset[Item]:
-        """The items that are not to be asked about in this step."""
+        """The items that are not asked about in this step."""
         self._wakes = {item: wakes for item, wakes in self._wakes.items() if step < wakes}
         return frozenset(self._wakes)

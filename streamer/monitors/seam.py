@@ -1,11 +1,10 @@
 """What passes between counting and deciding: tallies one way, decisions the other.
 
-Counting knows users and draws nothing; deciding draws noise and never sees a user. These
-values are all that either learns from the other, and could travel over a topic.
+Counting knows users and draws no noise; deciding draws noise and never sees a user. These
+values are all that either learns from the other, and could be sent over a topic.
 
-Items are numbered within a step, so that a step is counted and decided by array. `numbers`
-says which item has which number; what items are (texts in the service) is the caller's
-choice.
+Items are numbered within a step, so that counting and deciding work on arrays. `numbers`
+maps items to numbers; the caller chooses the type of items (texts in the service).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from numpy.typing import NDArray
 
 Item = TypeVar("Item", bound=Hashable)
 Users = NDArray[np.uint64]
-"""Users by 64-bit number: positions in a library's list, pseudonyms in the service."""
+"""Users as 64-bit numbers: positions in a list in the library, pseudonyms in the service."""
 Items = NDArray[np.int64]
-"""Items by their number in a step."""
+"""Items as their numbers within a step."""
 
 
 class Numbering(Protocol[Item]):
@@ -36,7 +35,7 @@ class Numbering(Protocol[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Holdings(Generic[Item]):
-    """What each user holds in a step: users in rising order, each once, and their items."""
+    """What each user holds in a step: users in ascending order, each once, and their items."""
 
     users: Users
     items: Items
@@ -45,7 +44,7 @@ class Holdings(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Tally(Generic[Item]):
-    """How many active users hold each item of a step: items in rising order, each held."""
+    """How many active users hold each item of a step: items in ascending order, with a holder."""
 
     step: int
     items: Items
@@ -55,7 +54,7 @@ class Tally(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is reported in a step: items in rising order with their noisy counts f̂."""
+    """What is reported in a step: items in ascending order with their noisy counts f̂."""
 
     step: int
     items: Items
@@ -71,9 +70,9 @@ class Hitter(Generic[Item]):
 
 
 class Numbers(dict[Item, int]):
-    """Numbers items in the order in which they are first asked for.
+    """Numbers items in the order in which they are first looked up.
 
-    Most items of a step are known when they come again: then no line of Python runs.
+    Most lookups are for known items, and those run no Python code.
     """
 
     def __missing__(self, item: Item) -> int:
@@ -81,7 +80,7 @@ class Numbers(dict[Item, int]):
         return number
 
     def names(self, items: Items) -> list[Item]:
-        """The items of these numbers."""
+        """The items with these numbers."""
         if not len(items):
             return []
         names = list(self)

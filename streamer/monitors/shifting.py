@@ -1,7 +1,7 @@
 """Shifting heavy hitters as the paper writes it: one question per item and step.
 
-The reference that the vectorised form is tested against, and a library for small data:
-its cost is the number of items times the number of users.
+The reference that the vectorised form is tested against, and a library for small data: the
+cost is the number of items times the number of users.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from streamer.privacy.threshold import Plan
 class ShiftingHeavyHitters(Generic[Item]):
     """At each step, TME is asked f_x(y) = 1{y = x} for every item x.
 
-    With a `domain`, every one of its items is asked about; without, the items that an
-    active user holds. It covers one budget period: after so many steps it refuses.
+    With a `domain`, all of its items are asked about; without, the items that an active user
+    holds. Covers one budget period; further steps raise MonitorError.
     """
 
     def __init__(
@@ -36,7 +36,9 @@ class ShiftingHeavyHitters(Generic[Item]):
         noise: Noise | None = None,
     ) -> None:
         if (domain is None) != (plan.workload.domain is Domain.OPEN):
-            raise MonitorError("the plan and the monitor differ in whether the domain is declared")
+            raise MonitorError(
+                "the plan and the monitor disagree on whether the domain is declared"
+            )
         if domain is not None and len(domain) != plan.workload.items:
             raise MonitorError(
                 f"the domain has {len(domain)} items, the plan is for {plan.workload.items}"
@@ -54,10 +56,10 @@ class ShiftingHeavyHitters(Generic[Item]):
     def observe(self, data: Sequence[Item | None]) -> list[Hitter[Item]]:
         """The heavy hitters of the next step; data[j] is what user j holds, or None."""
         if self._step == self._period_steps:
-            raise MonitorError("the budget period is over: begin a new one with fresh counters")
+            raise MonitorError("the budget period is over: create a new monitor for the next one")
         if len(data) != len(self._monitor.active):
             raise MonitorError(
-                f"the data are of {len(data)} users, the monitor has {len(self._monitor.active)}"
+                f"the data have {len(data)} users, the monitor has {len(self._monitor.active)}"
             )
         hitters = []
         for item in self._questions(data):

@@ -1,7 +1,7 @@
 """The paper's monitors for single questions: ThresholdMonitor and its evolving form.
 
-Both are libraries on plain callables and sequences. The service asks one question per
-item and step and uses the vectorised form of the same algorithm, `heavy_hitters`.
+Both work on plain callables and sequences. The service asks one question per item and step,
+with the vectorised form of the same algorithm, `heavy_hitters`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from streamer.monitors.perturbation import Noise, Perturbation
 from streamer.privacy.calibration import Calibration
 
 FIXED_POINT = 1 << 16
-"""Fractional weights are counted in units of 1/65536, so that sums are exact."""
+"""Fractional weights are counted in units of 1/65536, which makes sums exact."""
 
 Query = Callable[[Any], Any]
-"""f: one record to its weight in [0, 1]; on a numpy array, all records to all weights."""
+"""f: maps one record to its weight in [0, 1], or a numpy array to an array of weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Answer:
 
 
 class ThresholdMonitorEvolving:
-    """Answers "is the weight at the threshold or above?" about users whose data change.
+    """Answers "is the weight at least the threshold?" about users whose data change.
 
     The paper's TME (ε, δ, t, k): user j has a counter c(j), 0 at first. Each question f
     about the current data x₁ … xₙ gets f̂ = Σ_{j: c(j)<k} f(xⱼ) + w + v̄ with fresh
@@ -67,7 +67,7 @@ class ThresholdMonitorEvolving:
         return self._charges < self._limit
 
     def ask(self, data: Sequence[Any] | NDArray[Any], query: Query) -> Answer:
-        """One question about the data of all users, in their order."""
+        """Ask one question about the data of all users, in their order."""
         weights = self._weigh(data, query)
         noisy = int(weights[self.active].sum()) + int(self._noise.draw(1)[0])
         if noisy < self._threshold:
@@ -80,23 +80,23 @@ class ThresholdMonitorEvolving:
         weights = np.asarray(values, dtype=np.float64)
         if weights.shape != self._charges.shape:
             raise MonitorError(
-                f"the data are of {weights.size} users, the monitor has {self._charges.size}"
+                f"the data have {weights.size} users, the monitor has {self._charges.size}"
             )
         if not np.all((weights >= 0) & (weights <= 1)):
-            raise MonitorError("a query gave a weight outside 0 to 1")
+            raise MonitorError("a query returned a weight outside 0 to 1")
         if not self._fractional and not np.all((weights == 0) | (weights == 1)):
             raise MonitorError(
-                "a query gave a weight between 0 and 1, which the exact calibration does not "
+                "a query returned a weight between 0 and 1, which the exact calibration does not "
                 "cover: use the fractional or the theorem calibration"
             )
         return np.rint(weights * self._units).astype(np.int64)
 
 
 class ThresholdMonitor:
-    """The paper's ThresholdMonitor (S, ε, δ, t, k): the same about a fixed database S.
+    """The paper's ThresholdMonitor (S, ε, δ, t, k): the same for a fixed database S.
 
-    An element x whose counter reaches k is deleted from S, which is to say that it no
-    longer counts: TME with data that stay as they are.
+    An element x whose counter reaches k is deleted from S, that is, it no longer counts.
+    This is TME with data that never change.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ThresholdMonitor:
 
     @property
     def remaining(self) -> int:
-        """How many elements of S are not deleted yet."""
+        """How many elements of S are not yet deleted."""
         return int(self._monitor.active.sum())
 
     def ask(self, query: Query) -> Answer:

@@ -1,14 +1,14 @@
-"""Accounting for the two techniques that the paper improves on, each at its best.
+"""Accounting for the two baselines that the paper improves on, each at its best.
 
 (a) A histogram at every step: a user adds to one cell in each of m steps, and a replaced
-user changes two. The Gaussian mechanism has the smallest error for that, of order √m.
+user changes two. The Gaussian mechanism has the smallest error for this, of order √m.
 
 (b) AboveThreshold finds the steps that have a heavy hitter, and a histogram of such a
-step finds the item; after each halt it is started again. With h halts: h times a pure
+step finds the item; after each halt it is restarted. With h halts: h times a pure
 ε′ (dominated by h randomized responses, the exact composition of pure privacy) and h
 histograms, composed exactly with each other. The error is of order √h.
 
-Both work in the open domain and get the same promise and the same β as the monitor has.
+Both work in the open domain and have the same guarantee and the same β as the monitor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from streamer.privacy.threshold import Workload
 
 @dataclass(frozen=True, slots=True)
 class HistogramPlan:
-    """Cells get Gaussian noise of this deviation; those at the threshold are reported.
+    """Cells get Gaussian noise of this deviation; cells at or above the threshold are reported.
 
     `reach` is the smallest weight that is found with the planned probability.
     """
@@ -41,7 +41,7 @@ class HistogramPlan:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """AboveThreshold with `epsilon` a run and this threshold, restarted after each halt."""
+    """AboveThreshold with `epsilon` per run and this threshold, restarted after each halt."""
 
     halts: int
     epsilon: float
@@ -79,7 +79,7 @@ def plan_restarts(
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """What is left for the noise when the key set has its part."""
+    """What is left for the noise after the key set has its part of δ."""
 
     epsilon: float
     delta: float
@@ -87,13 +87,13 @@ class _Budget:
 
 
 def _after_keys(guarantee: Guarantee) -> _Budget:
-    """A quarter of δ for the key set: where the monitor's own planner ends up as well."""
+    """A quarter of δ for the key set, close to what the monitor's own planner chooses."""
     keys = guarantee.delta / 4
     return _Budget(guarantee.epsilon, guarantee.delta - keys, keys)
 
 
 def _widest(budget: _Budget) -> float:
-    """The largest distance of two Gaussians that the budget covers."""
+    """The largest distance between two Gaussians that the budget covers."""
     return _largest(lambda mu: gaussian_delta(budget.epsilon, mu) <= budget.delta)
 
 
@@ -103,7 +103,7 @@ def restarts_delta(epsilon: float, halts: int, epsilon_each: float, distance: fl
     log_success = -math.log1p(math.exp(-epsilon_each))
     choices = np.append(0.0, np.cumsum(np.log((halts - ones[:-1]) / (ones[:-1] + 1))))
     logs = choices + ones * log_success + (halts - ones) * (log_success - epsilon_each)
-    # What is left out is far below every δ that is planned for.
+    # The terms left out are far below every δ that is planned for.
     kept = logs > math.log(1e-20)
     losses = epsilon_each * (2 * ones[kept] - halts)
     masses = np.exp(logs[kept])
@@ -117,7 +117,7 @@ def _restarts(
     workload: Workload, halts: int, ignored: int, each: float, histogram: HistogramPlan
 ) -> RestartPlan:
     """Half of β for the questions, half for the histograms."""
-    # ν - ρ of AboveThreshold: two independent Laplace, the smaller one never capped.
+    # ν - ρ of AboveThreshold: two independent Laplace draws, the smaller one never capped.
     law = NoiseLaw(scale=4 / each, small_scale=2 / each, cap=math.ceil(200 / each))
     threshold = ignored + law.smallest_bound(workload.beta / (4 * workload.period_steps))
     reach = threshold - law.largest_bound(workload.beta / (4 * halts))
@@ -135,6 +135,6 @@ def _histogram(
 
 
 def _largest(private: Callable[[float], bool]) -> float:
-    """The largest x up to 100 that is private, from below."""
+    """The largest x up to 100 that is private, approached from below."""
     precision = 1e-4
     return smallest_true(lambda x: not private(x), 0.0, 100.0, precision) * (1 - 2 * precision)

@@ -1,4 +1,4 @@
-"""Exact draws that depend on a probability known to 50 digits."""
+"""Exact draws for a probability that is known to 50 digits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BYTES = 24
 def draw_binomial(
     trials: int, probability: Decimal, random_bytes: RandomBytes = secure_bytes
 ) -> int:
-    """The number of successes, by inversion of a uniform number of 192 bits.
+    """The number of successes, by inversion of a uniform 192-bit number.
 
-    Takes time in proportion to the result, which is small wherever it is used.
+    The time is proportional to the result, which is small for all callers.
     """
     with localcontext(prec=60):
         uniform = Decimal(int.from_bytes(random_bytes(_BYTES), "little")) / (1 << 8 * _BYTES)
@@ -29,7 +29,7 @@ def draw_binomial(
 
 
 def draw_below(bound: int, random_bytes: RandomBytes = secure_bytes) -> int:
-    """A uniform whole number from 0 to bound - 1."""
+    """A uniform integer from 0 to bound - 1."""
     if bound < 1:
         raise ValueError(f"there is no whole number from 0 to {bound - 1}")
     bits = (bound - 1).bit_length()

@@ -14,10 +14,10 @@ from streamer.privacy.search import smallest_scale
 from streamer.privacy.terms import Method, Neighbours
 from streamer.privacy.theorem import theorem_scales
 
-# A share of δ held back: it covers rounding and the sampler's distance from the ideal
-# law (below 2⁻¹⁰⁰ a draw, docs/privacy.md "What is left out").
+# A share of δ held in reserve: it covers rounding and the sampler's distance from the ideal
+# distribution (below 2⁻¹⁰⁰ per draw, docs/privacy.md "What is left out").
 RESERVE = 1e-9
-# Scales are rounded up to a multiple of this, so that they print as they are.
+# Scales are rounded up to a multiple of this, so that printed scales are exact.
 SCALE_STEP = 1e-6
 
 
@@ -25,7 +25,7 @@ SCALE_STEP = 1e-6
 class Calibration:
     """The monitor's noise: w ~ Lap(noise_scale), v ~ Lap(delta2), v̄ = min(v, delta1).
 
-    All scales are in whole users. Noise is drawn as integers, hence `cap`.
+    All scales are in whole users. Noise is drawn as integers, which is why there is a `cap`.
     """
 
     guarantee: Guarantee
@@ -41,12 +41,12 @@ class Calibration:
 
     @property
     def charge_delta(self) -> float:
-        """The part of δ that covers what the answers say about a user."""
+        """The part of δ that covers what the answers reveal about a user."""
         return self.guarantee.delta - self.keys_delta
 
     @property
     def cap(self) -> int:
-        """The largest value of v̄: Δ₁ rounded down to the integers."""
+        """The largest value of v̄: Δ₁ rounded down to an integer."""
         return math.floor(self.delta1)
 
     @property
@@ -59,15 +59,17 @@ class Calibration:
 def calibrate(
     guarantee: Guarantee, method: Method = Method.EXACT, keys_delta: float = 0.0
 ) -> Calibration:
-    """The least noise that the chosen analysis proves enough, rounded up.
+    """The least noise that the chosen analysis proves sufficient, rounded up.
 
     `keys_delta` is the part of δ that the open domain's key set takes (docs/privacy.md,
-    theorem 2; see `threshold`): the charges must do with the rest.
+    theorem 2; see `threshold`); the rest is for the charges.
     """
     if method not in tuple(Method):
         raise SettingError("calibration", method, f"use one of {', '.join(Method)}")
     if not 0 <= keys_delta < guarantee.delta:
-        raise SettingError("delta of the key set", keys_delta, "it must be below the whole delta")
+        raise SettingError(
+            "delta of the key set", keys_delta, "it must be at least 0 and below delta"
+        )
     epsilon, delta = guarantee.epsilon, (guarantee.delta - keys_delta) * (1 - RESERVE)
     k, neighbours = guarantee.contributions, guarantee.neighbours
     if method == Method.THEOREM:
@@ -81,7 +83,7 @@ def calibrate(
 
 
 def exact_scale(epsilon: float, delta: float, contributions: int, neighbours: Neighbours) -> float:
-    """The smallest scale b of w for which the exact loss stays within (ε, δ)."""
+    """The smallest scale b of w for which the exact loss is within (ε, δ)."""
 
     def private(scale: float) -> bool:
         return charge_delta(epsilon, scale, contributions, neighbours) <= delta
@@ -90,7 +92,7 @@ def exact_scale(epsilon: float, delta: float, contributions: int, neighbours: Ne
 
 
 def _log_ratio(guarantee: Guarantee) -> float:
-    """Δ₁/Δ₂ = log((k/ε)·log(k/δ)) as in the paper, and never below 1 (it may be, for large ε)."""
+    """Δ₁/Δ₂ = log((k/ε)·log(k/δ)) as in the paper, but at least 1 (large ε would give less)."""
     k = guarantee.contributions
     return math.log(max(math.e, (k / guarantee.epsilon) * math.log(k / guarantee.delta)))
 

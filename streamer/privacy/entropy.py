@@ -8,8 +8,8 @@ import math
 def coin_entropy(share: float, probability: float) -> float:
     """KL(share ‖ probability) in nats.
 
-    n tosses of a coin have a share of successes at least as far from its probability
-    with a chance of at most exp(-n·KL).
+    In n tosses, the probability that the share of successes is at least this far from the
+    coin's probability is at most exp(-n·KL).
     """
     if not 0 < probability < 1:
         return 0.0 if share == probability else math.inf

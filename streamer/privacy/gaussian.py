@@ -1,4 +1,4 @@
-"""The Gaussian mechanism, exactly, for the baselines that are compared with."""
+"""The exact privacy loss of the Gaussian mechanism, for the baselines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamer.privacy.search import smallest_true
 
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
-    """δ(ε) of telling N(0, 1) from N(distance, 1): Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ)."""
+    """δ(ε) of N(0, 1) against N(distance, 1): Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ)."""
     if distance == 0:
         return max(0.0, -math.expm1(min(epsilon, 0.0)))
     likely = normal_tail(epsilon / distance - distance / 2)

@@ -1,7 +1,7 @@
-"""The law of Z = w + v̄, the noise that stands between a true count and its estimate.
+"""The distribution of Z = w + v̄, the noise between a true count and its estimate.
 
 w ~ Lap(b) and v ~ Lap(Δ₂) are discrete, v̄ = min(v, cap). Both tails of Z are sums of
-geometric series and are computed as such, each from its own small end, so that a
+geometric series and are computed as such, each from its small end, so that a
 probability of 1e-12 is as exact as one of 1/2.
 """
 
@@ -17,7 +17,7 @@ from streamer.privacy.search import first_integer
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw:
-    """Probabilities of Z, for a scale b of w, a scale Δ₂ of v, and the cap on v."""
+    """Probabilities of Z, given the scale b of w, the scale Δ₂ of v, and the cap on v."""
 
     scale: float
     small_scale: float
@@ -60,30 +60,30 @@ class NoiseLaw:
         return -first_integer(lambda bound: self.below(-bound) <= probability)
 
     def precise_at_least(self, bound: int) -> Decimal:
-        """Pr[Z >= bound] to 50 digits, for bounds not below the cap.
+        """Pr[Z >= bound] to 50 digits, for bounds of at least the cap.
 
-        There every v̄ leaves w in its upper tail, so it is r^bound/(1+r)·E[r^(-v̄)].
+        There w is in its upper tail for every v̄, so this is r^bound/(1+r)·E[r^(-v̄)].
         """
         if bound < self.cap:
-            raise ValueError(f"precise only from the cap {self.cap} on, not at {bound}")
+            raise ValueError(f"bound is {bound}: it must be at least the cap {self.cap}")
         with localcontext(prec=60):
             r = (-1 / Decimal(self.scale)).exp()
             s = (-1 / Decimal(self.small_scale)).exp()
             atom = (s / r) ** self.cap
-            # v̄ from 0 up to the cap, below 0, and the mass gathered at the cap.
+            # v̄ from 0 up to the cap, below 0, and the mass collected at the cap.
             rising = (1 - s) * (1 - atom) / (1 - s / r)
             falling = (1 - s) * (s * r) / (1 - s * r)
             return r**bound / (1 + r) * (rising + falling + atom) / (1 + s)
 
     def _moment(self, direction: int, shift: int, least: int | None, most: int | None) -> float:
-        """E[e^((direction·v̄ + shift)/b) ; least <= v̄ <= most]; None is no bound."""
+        """E[e^((direction·v̄ + shift)/b) ; least <= v̄ <= most]; None means no bound."""
         tilt = direction / self.scale
         offset = shift / self.scale
         decay = 1 / self.small_scale
         log_weight = math.log(-math.expm1(-decay)) - math.log1p(math.exp(-decay))
         low = -math.inf if least is None else least
         high = math.inf if most is None else most
-        # v below 0, then from 0 up to the cap, then the mass gathered at the cap.
+        # v below 0, then from 0 up to the cap, then the mass collected at the cap.
         total = _geometric(decay + tilt, offset + log_weight, low, min(high, -1))
         total += _geometric(tilt - decay, offset + log_weight, max(low, 0), min(high, self.cap - 1))
         if low <= self.cap <= high:

@@ -1,19 +1,19 @@
-"""The privacy loss of the monitor, exactly.
+"""The exact privacy loss of the monitor.
 
-While one user is active, each answer that the user touches is no better for an
-adversary than one randomized response with odds e^(1/b), where b is the scale of
-the noise w; each ⊤ charges the user, and after k charges the user is silent. All
-that an adaptive adversary can learn is therefore the number n of ⊥ before the
-k-th ⊤ (docs/privacy.md, theorem 1):
+While a user is active, each answer that the user affects tells an adversary no more
+than one randomized response with odds e^(1/b), where b is the scale of the noise w. Each
+⊤ charges the user, and after k charges the user no longer affects any answer. So all that
+an adaptive adversary can learn is the number n of ⊥ before the k-th ⊤ (docs/privacy.md,
+theorem 1):
 
     present:  n ~ NB(k, q₁),  q₁ = e^(1/b) / (1 + e^(1/b))
     absent:   n ~ NB(k, q₀),  q₀ = 1 - q₁
 
 with log-likelihood ratio (k - n)/b. Replacing a user removes one history and adds
-another: two such processes, independent, with loss (n_B - n_A)/b.
+another: two independent processes of this kind, with loss (n_B - n_A)/b.
 
-Sums are cut where the mass left out is below CUT and that mass is added to δ, and so is
-more than what rounding can do: every value here errs to the safe side.
+Sums are truncated where the mass left out is below CUT. That mass, and an upper bound on
+the rounding error, are added to δ, so every value here errs on the safe side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from streamer.privacy.search import first_integer, first_power_of_two, smallest_
 from streamer.privacy.terms import Neighbours
 
 CUT = 1e-24
-# More than the relative error of any probability here (docs/privacy.md, 3.7).
+# Above the relative error of any probability here (docs/privacy.md, 3.7).
 ROUNDING = 1e-11
 
 
@@ -51,7 +51,7 @@ def charge_delta(
 def total_epsilon(
     delta: float, noise_scale: float, contributions: int, neighbours: Neighbours, periods: int
 ) -> float:
-    """The ε at this total δ after so many budget periods, each with fresh counters.
+    """The ε at this total δ after `periods` budget periods, each with fresh counters.
 
     The k-th success of a coin, P times over, is the (P·k)-th success: the P-fold
     composition of the loss is the loss of P·k contributions.
@@ -65,14 +65,14 @@ def total_epsilon(
 
 
 class _Failures:
-    """The law NB(k, q) of failures before the k-th success, on a window of all but 2·CUT."""
+    """The distribution NB(k, q) of failures before the k-th success, without a mass of 2·CUT."""
 
     def __init__(self, successes: int, log_success: float, log_failure: float) -> None:
         self.first, last = _window(successes, math.exp(log_success))
         numbers = np.arange(self.first, last, dtype=np.float64)
         log_ratios = np.log((numbers + successes) / (numbers + 1)) + log_failure
         logs = np.append(0.0, np.cumsum(log_ratios))
-        # All but 2·CUT of the mass lies in the window, so its sum gives the scale.
+        # All but 2·CUT of the mass is in the window, so the sum normalizes it.
         mass = np.exp(logs - logs.max())
         self.mass: NDArray[np.float64] = mass / mass.sum()
         self.numbers: NDArray[np.int64] = np.arange(self.first, last + 1)
@@ -86,7 +86,7 @@ class _Failures:
 
 @lru_cache(maxsize=8)
 def _failures(noise_scale: float, contributions: int) -> tuple[_Failures, _Failures]:
-    """The laws of n for a user who is present and for one who is absent."""
+    """The distributions of n for a user who is present and for one who is absent."""
     odds = 1 / noise_scale
     log_likely = -math.log1p(math.exp(-odds))
     log_unlikely = log_likely - odds
@@ -111,11 +111,11 @@ def _hockey_stick(mass: NDArray[np.float64], losses: NDArray[np.float64], epsilo
 
 
 def _replace_delta(epsilon: float, scale: float, present: _Failures, absent: _Failures) -> float:
-    """Pr[d > ε·b] - e^ε·Pr'[d > ε·b] for d = n_B - n_A; in Pr' the two laws change places."""
+    """Pr[d > ε·b] - e^ε·Pr'[d > ε·b] for d = n_B - n_A; in Pr' the two are swapped."""
     gap = math.floor(epsilon * scale) + 1
     likely = float(np.sum(present.mass * absent.at_least(present.numbers + gap)))
     unlikely = float(np.sum(absent.mass * present.at_least(absent.numbers + gap)))
-    # A difference of two probabilities that are close for small ε: the error is theirs.
+    # A difference of two probabilities that are close for small ε keeps their full error.
     error = ROUNDING * likely
     if unlikely == 0.0:
         return likely + error
@@ -123,7 +123,7 @@ def _replace_delta(epsilon: float, scale: float, present: _Failures, absent: _Fa
 
 
 def _window(successes: int, success: float) -> tuple[int, int]:
-    """Numbers of failures outside which NB(k, q) has mass below CUT on either side.
+    """A range of failures outside which NB(k, q) has mass below CUT on either side.
 
     Chernoff's bound: n tosses with a share s of successes have probability at most
     exp(-n·KL(s‖q)), and the exponent grows with the distance from the mean.
@@ -141,7 +141,7 @@ def _window(successes: int, success: float) -> tuple[int, int]:
         tosses = failures + successes
         return failures < mean and tosses * coin_entropy(successes / tosses, success) > exponent
 
-    # Either end lies outside: the first number from the mean on with too few successes,
-    # and the last one with too few failures, if there is one.
+    # Both ends are outside the range: the first number above the mean with too few
+    # successes, and the last number with too few failures, if there is one.
     inner = first_integer(lambda failures: not few_failures(failures), least=0)
     return max(0, inner - 1), first_integer(few_successes, least=math.ceil(mean))

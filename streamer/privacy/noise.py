@@ -1,13 +1,13 @@
-"""Discrete Laplace noise made of integers alone, in bulk.
+"""Discrete Laplace noise, drawn in bulk with integers only.
 
-The law: Pr[x] = (1-r)/(1+r)·r^|x| with r = e^(-1/scale). A draw is made of digits:
-the geometric law has no memory, so the digits of its magnitude in base 256 are
-independent, each with a small table of its own. A table cuts the interval [0, 2¹²⁸) in
-proportion to the digit's probabilities, and a uniform number of 128 bits falls into one
-of the cuts. The first 16 bits decide nearly always; only draws that they leave open
-read more. No floating-point number stands between the random bits and the result.
+The distribution: Pr[x] = (1-r)/(1+r)·r^|x| with r = e^(-1/scale). A draw is composed of
+digits: the geometric distribution is memoryless, so the digits of the magnitude in base 256
+are independent, each with its own small table. A table divides the interval [0, 2¹²⁸) in
+proportion to the digit's probabilities, and a uniform 128-bit number selects one of the
+parts. The first 16 bits nearly always decide; only undecided draws read more. No
+floating-point number is used between the random bits and the result.
 
-Distance from the ideal law, in total variation: below 2⁻¹⁰⁰ a draw.
+Distance from the ideal distribution, in total variation: below 2⁻¹⁰⁰ per draw.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from streamer.errors import SettingError
 from streamer.privacy.randomness import RandomBytes, secure_bytes
 
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 1e15
-"""The scales that can be drawn from. That of a calibration's large noise w is never below
-`search.LEAST_CALIBRATED`; that of its small noise v, or of AboveThreshold, may be."""
+"""The supported scales. The large noise w of a calibration is never below
+`search.LEAST_CALIBRATED`; its small noise v, or the noise of AboveThreshold, may be."""
 
 _BASE = 256
-# The largest scale whose digit is drawn from one table: 90 scales fit 16-bit symbols.
+# The largest scale that needs only one table: 90 scales fit into 16-bit symbols.
 _ONE_TABLE = 180.0
 # The mass beyond 90 scales is e^-90, below 2⁻¹²⁹: the highest digit's table ends there.
 _REACH = 90
 _UNDECIDED = np.iinfo(np.int16).min
-# 60 digits are 199 bits; adding up 2¹⁵ entries loses at most 15 of them.
+# 60 digits are 199 bits; summing 2¹⁵ entries loses at most 15 of them.
 _PRECISE = Context(prec=60)
 
 
 class DiscreteLaplace:
-    """The integer noise of one scale. Every call reads fresh bytes and keeps none."""
+    """Integer noise of one scale. Every call reads fresh bytes and keeps none."""
 
     def __init__(self, scale: float, random_bytes: RandomBytes = secure_bytes) -> None:
         if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
             raise SettingError(
-                "noise scale", scale, f"it must lie from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}"
+                "noise scale", scale, f"it must be from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}"
             )
         self.scale = scale
         self._lowest, *self._higher = _digit_tables(scale)
         self._random_bytes = random_bytes
 
     def draw(self, size: int) -> NDArray[np.int64]:
-        """So many independent draws."""
-        # The lowest digit carries the sign: a negative one stands for -1 - digit.
+        """`size` independent draws."""
+        # The lowest digit carries the sign: a negative one means -1 - digit.
         noise = self._lowest.draw(size, self._random_bytes).astype(np.int64)
         if not self._higher:
             return noise
@@ -68,7 +68,7 @@ class DiscreteLaplace:
 
 
 class _DigitTable:
-    """Which symbol each uniform number of 128 bits stands for."""
+    """Maps each uniform 128-bit number to a symbol."""
 
     def __init__(self, symbols: list[int], weights: list[Decimal]) -> None:
         self._symbols = np.array(symbols, dtype=np.int16)
@@ -87,7 +87,7 @@ class _DigitTable:
     def _read_on(
         self, prefixes: NDArray[np.uint16], random_bytes: RandomBytes
     ) -> NDArray[np.int16]:
-        """Decide by the next 48 bits, and where even those meet a cut, by the last 64."""
+        """Decide by the next 48 bits and, if those are equal to a cut, by the last 64."""
         more = np.frombuffer(random_bytes(16 * len(prefixes)), dtype="<u8").reshape(-1, 2)
         high = (prefixes.astype(np.uint64) << np.uint64(48)) | (more[:, 0] >> np.uint64(16))
         places = np.searchsorted(self._high_halves, high, side="left")
@@ -97,7 +97,7 @@ class _DigitTable:
         return np.asarray(self._symbols[places])
 
     def _decide_prefixes(self) -> NDArray[np.int16]:
-        """The symbol of each 16-bit prefix; undecided where a cut lies inside it."""
+        """The symbol of each 16-bit prefix; undecided if a cut falls within it."""
         prefixes = np.arange(1 << 16)
         at_start = np.searchsorted([-(-cut >> 112) for cut in self._cuts], prefixes, "right")
         at_end = np.searchsorted([cut >> 112 for cut in self._cuts], prefixes, "right")
@@ -110,14 +110,14 @@ def _cuts(weights: list[Decimal]) -> list[int]:
     for weight in weights:
         sums.append(_PRECISE.add(sums[-1], weight))
     unit = _PRECISE.divide(Decimal(1 << 128), sums[-1])
-    # What is left of the last symbols may be less than one unit: they keep that one.
+    # The weight of the last symbols may be below one unit: the cuts leave them one unit.
     most = (1 << 128) - 1
     return [min(most, int(_PRECISE.multiply(end, unit))) for end in sums[1:-1]]
 
 
 @lru_cache(maxsize=64)
 def _digit_tables(scale: float) -> tuple[_DigitTable, ...]:
-    """The tables of all digits, the lowest (signed) one first."""
+    """The tables of all digits, starting with the lowest, signed one."""
     ratio = _PRECISE.exp(_PRECISE.divide(Decimal(-1), Decimal(scale)))
     ratios, scales = [ratio], [scale]
     while scales[-1] > _ONE_TABLE:
@@ -125,7 +125,7 @@ def _digit_tables(scale: float) -> tuple[_DigitTable, ...]:
         scales.append(scales[-1] / _BASE)
     sizes = [_BASE] * (len(scales) - 1) + [math.ceil(_REACH * scales[-1]) + 1]
     lowest = _powers(ratio, sizes[0])
-    # Pr[x < 0] = r·Pr[x >= 0], and either side is the same geometric law.
+    # Pr[x < 0] = r·Pr[x >= 0], and both sides have the same geometric distribution.
     negative = [_PRECISE.multiply(ratio, weight) for weight in lowest]
     signed = [*range(sizes[0]), *range(-1, -sizes[0] - 1, -1)]
     return (

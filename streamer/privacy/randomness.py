@@ -1,8 +1,8 @@
-"""Where random bytes come from: the operating system, in bulk through a cipher.
+"""Where random bytes come from: the operating system, expanded by a cipher for bulk reads.
 
-`secure_bytes` is the only source that the service knows. `SeededBytes` repeats itself
-on purpose and is for tests and simulations; nothing that handles real users may import
-it (tests/test_architecture.py holds that).
+`secure_bytes` is the only source that the service uses. `SeededBytes` is reproducible, for
+tests and simulations; nothing that handles real users may import it
+(tests/test_architecture.py checks this).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 RandomBytes = Callable[[int], bytes]
-"""A source of so many uniform bytes."""
+"""Returns the given number of uniform bytes."""
 
-# Below this the cipher's set-up costs more than the system call.
+# Below this size, setting up the cipher costs more than the system call.
 _BULK = 2048
 
 
 def secure_bytes(size: int) -> bytes:
     """Uniform bytes from the CSPRNG.
 
-    A large request is an AES-256-CTR keystream under 32 fresh bytes, used for this call
-    alone: fifteen times faster than reading the system's generator for all of it. No
-    state outlives the call, so a forked process never repeats its parent's bytes.
+    A large request is served from an AES-256-CTR keystream under 32 fresh bytes, used for
+    this call only: fifteen times faster than reading everything from the system. No state
+    outlives the call, so a forked process never repeats its parent's bytes.
     """
     if size < _BULK:
         return os.urandom(size)

@@ -1,9 +1,9 @@
-"""Calibration for queries of fractional weight, f(x) in [0, 1], by a Rényi bound.
+"""Calibration for queries with fractional weights, f(x) in [0, 1], by a Rényi bound.
 
-One answer that a user of weight f touches is a randomized response with odds
-e^u, u = f/b, whose ⊤ charges f. With H such that each such answer keeps
-E[(P/Q)^(α-1)·e^(H·remaining budget)] from growing, the whole run has
-D_α ≤ H·(k+1)/(α-1): the last charge may overshoot k by less than one
+An answer that a user of weight f affects is a randomized response with odds
+e^u, u = f/b, whose ⊤ charges f. If H is such that no such answer increases
+E[(P/Q)^(α-1)·e^(H·remaining budget)], the whole run has
+D_α ≤ H·(k+1)/(α-1), because the last charge may exceed k by less than one
 (docs/privacy.md, theorem 3).
 """
 
@@ -49,7 +49,7 @@ def fractional_delta(
 def _absent_growth(odds: float, order: float) -> float:
     """h_B(u) = -log(1 + e^u - e^(αu)) - (α-1)u.
 
-    It is convex and 0 at u = 0, so per unit of charge the full weight is the worst.
+    It is convex and 0 at u = 0, so per unit of charge the full weight is the worst case.
     """
     room = 1 + math.exp(odds) - math.exp(order * odds)
     return -math.log(room) - (order - 1) * odds if room > 0 else math.inf
@@ -58,6 +58,6 @@ def _absent_growth(odds: float, order: float) -> float:
 def _present_growth(odds: float, order: float) -> float:
     """h_A(u) = αu - log(1 + e^u - e^((1-α)u)).
 
-    h_A(u)/u grows with u as well (docs/privacy.md, lemma 4): full weight again.
+    h_A(u)/u also grows with u (docs/privacy.md, lemma 4): again full weight is the worst case.
     """
     return order * odds - math.log(1 + math.exp(odds) - math.exp((1 - order) * odds))

@@ -1,15 +1,15 @@
-"""The few one-dimensional searches that calibration and planning share."""
+"""One-dimensional searches, shared by calibration and planning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 LEAST_CALIBRATED = 0.1
-"""The smallest noise scale b that a calibration answers with, in users.
+"""The smallest noise scale b that a calibration returns, in users.
 
-A smaller one would do for very large ε, but the law of its loss is k·e^(1/b) numbers wide:
-at 0.1 that is 22,026·k, at 0.05 already 485 million times k. What the sampler can draw is
-another question (`noise.SMALLEST_SCALE`).
+A smaller scale would be enough for very large ε, but its loss distribution spans k·e^(1/b)
+numbers: 22,026·k at 0.1, and 485 million times k at 0.05. The sampler has its own limit
+(`noise.SMALLEST_SCALE`).
 """
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -17,10 +17,10 @@ _GOLDEN = (5**0.5 - 1) / 2
 def smallest_true(
     holds: Callable[[float], bool], low: float, high: float, precision: float = 1e-9
 ) -> float:
-    """The smallest x in [low, high] for which a monotone `holds` is true, from above.
+    """The smallest x in [low, high] for which a monotone `holds` is true, approached from above.
 
-    `holds(high)` must be true; the answer satisfies `holds` and is within `precision`
-    of the smallest, relatively.
+    `holds(high)` must be true. The result satisfies `holds` and is within a relative
+    `precision` of the smallest x.
     """
     if holds(low):
         return low
@@ -39,7 +39,7 @@ def first_power_of_two(holds: Callable[[float], bool]) -> float:
 
 
 def first_integer(holds: Callable[[int], bool], least: int | None = None) -> int:
-    """The smallest integer for which a monotone `holds` is true, not below `least`."""
+    """The smallest integer, at least `least`, for which a monotone `holds` is true."""
     low = -1 if least is None else least - 1
     step = 1
     while least is None and holds(low):
@@ -54,10 +54,10 @@ def first_integer(holds: Callable[[int], bool], least: int | None = None) -> int
 
 
 def smallest_scale(private: Callable[[float], bool]) -> float:
-    """The smallest noise scale that is private, and never below LEAST_CALIBRATED.
+    """The smallest noise scale that is private, but at least LEAST_CALIBRATED.
 
-    The bracket is found by doubling and halving from 1, because evaluating a scale
-    far too small is by far the most expensive: its loss has the widest law.
+    The bracket is found by doubling and halving from 1, because evaluating a scale that is
+    far too small is by far the most expensive: its loss distribution is the widest.
     """
     high = first_power_of_two(private)
     low = high / 2
@@ -67,10 +67,10 @@ def smallest_scale(private: Callable[[float], bool]) -> float:
 
 
 def least_point(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
-    """The point of least cost that a golden-section search of so many rounds meets.
+    """The point of least cost found by a golden-section search with `rounds` rounds.
 
-    For a cost with one valley; with several it finds one of them, so callers use it
-    only where any point of [low, high] is safe and a lower cost is just better.
+    For a cost with one local minimum; with several it finds one of them, so callers use it
+    only where every point of [low, high] is safe and a lower cost is merely better.
     """
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     cost_left, cost_right = cost(left), cost(right)

@@ -1,4 +1,4 @@
-"""The words that a user chooses from: kinds of neighbours, of calibration, of domain."""
+"""The values of settings: kinds of neighbours, calibration and domain."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from enum import StrEnum
 
 
 class Neighbours(StrEnum):
-    """Which two databases must look alike."""
+    """Which two databases must be indistinguishable."""
 
     REPLACE = "replace"
     """The whole history of one user is replaced by another (the evolving game)."""
     ADD_REMOVE = "add-remove"
-    """One user takes part, or does not."""
+    """One user is added or removed."""
 
 
 class Method(StrEnum):
-    """Which analysis the noise comes from."""
+    """Which analysis determines the noise."""
 
     EXACT = "exact"
     """The exact loss of counting queries (the default)."""
@@ -29,6 +29,6 @@ class Domain(StrEnum):
     """Which items are asked about in a step."""
 
     OPEN = "open"
-    """Those that an active user holds; anything may be an item."""
+    """The items that an active user holds; any text may be an item."""
     DECLARED = "declared"
-    """All of a finite set that is known in advance, held or not."""
+    """All items of a finite set that is known in advance, held or not."""

@@ -1,7 +1,7 @@
 """The paper's own theorems with their explicit constants.
 
-Kept to be compared with: the noise is thousands of times larger than the exact
-calibration needs for the same promise.
+Kept for comparison: the noise is thousands of times larger than what the exact calibration
+needs for the same guarantee.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TheoremScales:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An add/remove promise that the theorems are to be solved for."""
+    """The add/remove guarantee that the theorems are solved for."""
 
     epsilon: float
     delta: float
@@ -35,7 +35,7 @@ class _Target:
 def theorem_scales(
     epsilon: float, delta: float, contributions: int, neighbours: Neighbours
 ) -> TheoremScales:
-    """The smaller noise of the direct theorem and of its composition over epochs."""
+    """The smaller noise of the direct theorem and its composition over epochs."""
     if neighbours == Neighbours.REPLACE:
         # Replacing one user is removing one and adding one.
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
@@ -51,15 +51,15 @@ def _direct(target: _Target) -> TheoremScales:
 
 
 def _composed(target: _Target) -> TheoremScales:
-    """Epochs of log(1/δ̃) charges each, put together by advanced composition.
+    """Epochs of log(1/δ̃) charges each, combined by advanced composition.
 
-    The share of δ that composition takes is free to choose: the best one is searched.
+    The share of δ that composition takes is a free choice: the best one is searched for.
     """
 
     def cost(log_share: float) -> float:
         return _composed_at(target, math.exp(log_share)).delta1
 
-    # The number of epochs jumps with the share: a valley in each piece of a grid.
+    # The number of epochs jumps with the share, so each piece of a grid is searched.
     edges = [math.log(1e-6) + i * (math.log(0.999) - math.log(1e-6)) / 40 for i in range(41)]
     points = [least_point(cost, low, high, 25) for low, high in pairwise(edges)]
     return _composed_at(target, math.exp(min(points, key=cost)))
@@ -71,7 +71,7 @@ def _composed_at(target: _Target, share: float) -> TheoremScales:
     def log_inverse(epochs: int) -> float:
         return math.log(3 * epochs / (target.delta - slack))
 
-    # More epochs make δ̃ smaller and each of them longer, so enough stays enough.
+    # More epochs make δ̃ smaller and each epoch longer, so the condition is monotone.
     epochs = first_integer(lambda n: target.contributions <= n * log_inverse(n), least=1)
     log_delta = log_inverse(epochs)
     root = math.sqrt(2 * epochs * math.log(1 / slack))
@@ -79,19 +79,19 @@ def _composed_at(target: _Target, share: float) -> TheoremScales:
     def too_much(per_epoch: float) -> bool:
         return root * per_epoch + epochs * per_epoch * math.expm1(per_epoch) > target.epsilon
 
-    # The largest loss per epoch that still composes to ε, a little below the limit.
+    # The largest loss per epoch that still composes to ε, slightly below the limit.
     per_epoch = smallest_true(too_much, 0.0, 2 * target.epsilon / root) * (1 - 1e-8)
     inner = per_epoch / (75 * (log_delta + 1) / log_delta + 25)
     return _scales(inner, log_delta)
 
 
 def _scales(inner: float, log_delta: float) -> TheoremScales:
-    """Δ = (1/ε̃)·log(1/δ̃)·log((1/ε̃)·log(1/δ̃)); the proof needs its last factor's log(2)."""
+    """Δ = (1/ε̃)·log(1/δ̃)·log((1/ε̃)·log(1/δ̃)); the proof needs a last factor of at least log(2)."""
     plain = log_delta / inner
     if plain < 2:
         raise SettingError(
             "epsilon",
-            f"too large for the theorem calibration (log(1/δ)/ε = {plain:.3g} inside its proof)",
-            "it must leave that at 2 or more; lower it, or use the exact calibration",
+            f"too large for the theorem calibration (log(1/δ)/ε = {plain:.3g} in its proof)",
+            "the proof needs at least 2; lower epsilon, or use the exact calibration",
         )
     return TheoremScales(delta1=plain * math.log(plain), delta2=plain)

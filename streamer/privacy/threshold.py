@@ -1,9 +1,9 @@
-"""Choosing the threshold: small enough to see much, large enough to keep the promise.
+"""Choosing the threshold: low enough to detect a lot, high enough for the guarantee.
 
-In an *open* domain items are arbitrary strings and only held ones are asked about.
-An item that one user alone holds can then be reported in one world and never in the
-other; over m steps that has probability at most m·Pr[1 + Z >= t], and this is part of
-δ. In a *declared* domain every item is asked about, and all of δ is for the charges.
+In an *open* domain items are arbitrary strings, and only items that somebody holds are asked
+about. An item that only one user holds can then be reported in one world and never in the
+other. Over m steps this has probability at most m·Pr[1 + Z >= t], which is part of δ. In a
+*declared* domain every item is asked about, and all of δ is for the charges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_STEPS = 1_000_000_000
 MOST_ITEMS = 1_000_000_000_000
 LARGEST_THRESHOLD = 1 << 62
 
-# Shares of δ that the key set may get; the best one lies well inside.
+# The range of shares of δ for the key set; the best one is well inside.
 _LOG_SHARES = (math.log(1e-6), math.log(0.9))
 
 
@@ -31,10 +31,10 @@ _LOG_SHARES = (math.log(1e-6), math.log(0.9))
 class Workload:
     """What a threshold is planned for.
 
-    `period_steps`: steps in a budget period (m). `items`: the declared domain's size, or
-    the largest number of distinct items a step is expected to have. `beta`: the
-    probability, over a whole period, that something is reported that nobody holds or
-    that something of the guaranteed weight is missed.
+    `period_steps`: steps in a budget period (m). `items`: the size of the declared domain, or
+    the largest expected number of distinct items in a step. `beta`: the probability, over a
+    whole period, that an item is reported that nobody holds or that an item of the
+    guaranteed weight is missed.
     """
 
     period_steps: int
@@ -52,13 +52,13 @@ class Workload:
 
     @property
     def tail(self) -> float:
-        """The probability that each single question may go wrong with, either way."""
+        """The allowed probability of an error in a single question, per direction."""
         return self.beta / (2 * self.period_steps * self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A calibrated monitor with its threshold: all that `decide` needs to know."""
+    """A calibration with its threshold: all that deciding needs."""
 
     workload: Workload
     calibration: Calibration
@@ -74,17 +74,17 @@ class Plan:
 
     @property
     def guaranteed_weight(self) -> int:
-        """The paper's τ: with probability 1-β nothing held by so many is ever missed."""
+        """The paper's τ: with probability 1-β, no item with this many holders is ever missed."""
         return self.threshold - self.law.largest_bound(self.workload.tail)
 
     def detection(self, weight: int) -> float:
-        """The probability that an item with so many active holders is reported in a step."""
+        """The probability that an item with `weight` active holders is reported in a step."""
         return self.law.at_least(self.threshold - weight)
 
     def epsilon_after(self, periods: int) -> float:
-        """The total ε of a user over so many periods, at the total δ of as many times δ.
+        """The total ε of a user over this many periods, at a total δ of `periods` times δ.
 
-        A plan is for counting whole users, so the exact loss holds for any calibration.
+        A plan counts whole users, so the exact loss is valid for every calibration.
         """
         composed = total_epsilon(
             self.calibration.charge_delta * periods * (1 - RESERVE),
@@ -93,7 +93,7 @@ class Plan:
             self.guarantee.neighbours,
             periods,
         )
-        # Simply adding up is valid too, and exact for one period.
+        # Plain addition is also valid, and exact for one period.
         return min(composed, periods * self.guarantee.epsilon)
 
 
@@ -103,10 +103,10 @@ def plan(
     method: Method = Method.EXACT,
     threshold: int | None = None,
 ) -> Plan:
-    """The plan with the smallest threshold that keeps both promises.
+    """The plan with the smallest threshold that satisfies both the guarantee and β.
 
-    A threshold given by hand replaces the planned one; one that would break the
-    guarantee is refused, one that only breaks β is the user's choice.
+    A `threshold` from the user replaces the planned one. It is rejected if it would break
+    the guarantee; not meeting β is the user's choice.
     """
     _check_sampler(guarantee, workload)
     if workload.domain is Domain.DECLARED:
@@ -124,17 +124,17 @@ def plan(
 
 
 def _check_sampler(guarantee: Guarantee, workload: Workload) -> None:
-    """The noise is drawn to 2⁻¹⁰⁰; what that costs must fit into the reserve.
+    """The noise is drawn with an error of 2⁻¹⁰⁰; the cost of that must fit into the reserve.
 
-    At most five draws a step concern one user (docs/privacy.md, 3.7), and no split
-    leaves the charges less than a tenth of δ.
+    At most five draws per step concern one user (docs/privacy.md, 3.7), and no split
+    leaves less than a tenth of δ for the charges.
     """
     cost = 5 * workload.period_steps * 2**-100 * (1 + math.exp(guarantee.epsilon))
     if cost > RESERVE * guarantee.delta / 10:
         raise SettingError(
             "epsilon",
             guarantee.epsilon,
-            f"with delta {guarantee.delta:g} and {workload.period_steps:,} steps a period it is "
+            f"with delta {guarantee.delta:g} and {workload.period_steps:,} steps per period it is "
             "beyond the precision of the noise; lower epsilon, raise delta or shorten the period",
         )
 
@@ -148,7 +148,7 @@ def _declared(workload: Workload, calibration: Calibration, threshold: int | Non
 
 
 def _by_hand(guarantee: Guarantee, workload: Workload, method: Method, threshold: int) -> Plan:
-    """The least noise with which this threshold still covers the key set."""
+    """The least noise for which this threshold still covers the key set."""
     check_whole("threshold", threshold, 1, LARGEST_THRESHOLD)
 
     def keys_threshold(share: float) -> int:
@@ -160,10 +160,11 @@ def _by_hand(guarantee: Guarantee, workload: Workload, method: Method, threshold
         raise SettingError(
             "threshold",
             threshold,
-            f"an open domain of {workload.period_steps:,} steps a period needs at least {least} "
-            f"to keep delta at {guarantee.delta:g}; raise it, shorten the period or raise delta",
+            f"an open domain with {workload.period_steps:,} steps per period needs at least "
+            f"{least} to keep delta at {guarantee.delta:g}; raise it, shorten the period or raise "
+            "delta",
         )
-    # Below the best share, the smaller the share the higher the threshold that it needs.
+    # Below the best share, a smaller share needs a higher threshold.
     share = smallest_true(lambda x: keys_threshold(x) <= threshold, math.exp(_LOG_SHARES[0]), best)
     return Plan(workload, calibrate(guarantee, method, guarantee.delta * share), threshold)
 
@@ -174,7 +175,7 @@ def _safe_threshold(workload: Workload, calibration: Calibration) -> int:
 
 
 def _keys_threshold(workload: Workload, calibration: Calibration) -> int:
-    """The smallest t with m·Pr[1 + Z >= t] at most the key set's part of δ."""
+    """The smallest t for which m·Pr[1 + Z >= t] is at most the key set's part of δ."""
     law = NoiseLaw.of(calibration)
     bound = law.smallest_bound(calibration.keys_delta / workload.period_steps)
     return max(calibration.cap + 1, 1 + bound)

@@ -1,1 +1,1 @@
-"""From records to decisions: events, time steps, counting, and the engine that ties them."""
+"""From records to decisions: events, time steps, buffering, and the engine that connects them."""

@@ -1,4 +1,4 @@
-"""The events of one open step, as columns: twenty bytes an event and the names of items."""
+"""The events of one open step, as columns: twenty bytes per event, plus the item names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIRST_ROOM, _LARGEST_ROOM = 64, 1 << 16
 
 
 class _Block:
-    """Room for some events. A full buffer gets another block: none is ever copied to grow."""
+    """Room for some events. A full buffer gets another block, so growing never copies."""
 
     def __init__(self, room: int) -> None:
         self.users: Users = np.empty(room, dtype=np.uint64)
@@ -22,12 +22,12 @@ class _Block:
 
 
 class StepBuffer:
-    """Collects events in any order; what comes out depends on the events alone."""
+    """Collects events. The result depends on the events only, not on their order."""
 
     def __init__(self) -> None:
         self._blocks = [_Block(_FIRST_ROOM)]
         self._room = _FIRST_ROOM
-        """Events that the last block still has room for."""
+        """How many more events fit into the last block."""
         self._size = 0
         self._numbers: Numbers[str] = Numbers()
 
@@ -35,7 +35,7 @@ class StepBuffer:
         return self._size
 
     def add(self, users: Users, names: Sequence[str], times: NDArray[np.int64]) -> None:
-        """Events by user, item and event time."""
+        """Add events, given by user, item and event time."""
         items = np.fromiter(map(self._numbers.__getitem__, names), np.uint32, len(names))
         start = 0
         while start < len(users):
@@ -53,7 +53,7 @@ class StepBuffer:
             start += number
 
     def holdings(self) -> Holdings[str]:
-        """One item a user: that of the latest event time, the greater text among equals."""
+        """One item per user: that of the latest event; ties go to the item that sorts last."""
         users, items = self._users, self._items
         order = np.argsort(users)
         ordered = users[order]
@@ -78,9 +78,9 @@ class StepBuffer:
     def _last_of_each(
         self, order: NDArray[np.int64], repeated: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """From events ordered by user, keep the one that counts of each user.
+        """From events ordered by user, keep the one event per user that counts.
 
-        Most users have one: all but the last line is about the events of the others.
+        Most users have a single event. Everything but the last lines handles the others.
         """
         first = np.append(True, ~repeated)
         several = np.flatnonzero(~first | np.append(repeated, False))
@@ -91,7 +91,7 @@ class StepBuffer:
         rivals, group = several[latest], group[latest]
         tied = group[1:] == group[:-1]
         if tied.any():
-            # Only among events of one user and one moment the items' texts decide.
+            # The items' texts decide only between events of the same user and time.
             shared = np.append(tied, False) | np.append(False, tied)
             ranks = np.zeros(len(rivals), dtype=np.int64)
             ranks[shared] = self._ranks(self._items[order[rivals[shared]]])
@@ -102,7 +102,7 @@ class StepBuffer:
         return order[keep]
 
     def _ranks(self, items: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The order of these items by their text: numbers depend on who came first."""
+        """The rank of these items by text, because their numbers depend on the order of arrival."""
         distinct, inverse = np.unique(items, return_inverse=True)
         names = list(self._numbers)
         by_text = sorted(range(len(distinct)), key=lambda place: names[distinct[place]])

@@ -1,7 +1,7 @@
-"""When a step may close: when no partition can hold anything more for it.
+"""When a step may close: when no partition can contain another event for it.
 
-A partition is past a moment when a record that arrived then or later was read from it,
-or when it was found drained: its end was asked for after that moment, and read up to it.
+A partition is past a moment once a record that arrived at or after it was read, or once the
+partition was drained: its end offset was requested after that moment and reading reached it.
 So an idle partition never stalls the stream, and a backlog is never cut off.
 """
 
@@ -13,29 +13,29 @@ from streamer.stream.timing import StepTiming
 
 
 class Frontier:
-    """How far each partition is read, in time of arrival."""
+    """How far each partition has been read, in arrival time."""
 
     def __init__(self, timing: StepTiming, skew_ms: int) -> None:
-        """`skew_ms`: how far the broker's clock may be behind ours."""
+        """`skew_ms`: how far the brokers' clocks may be behind ours."""
         self._timing = timing
         self._skew_ms = skew_ms
         self._passed: dict[str, int | None] = {}
 
     def watch(self, partitions: Iterable[str]) -> None:
-        """These partitions exist: nothing closes before all of them allow it."""
+        """Add partitions: no step closes before all of them allow it."""
         for partition in partitions:
             self._passed.setdefault(partition, None)
 
     def read(self, partition: str, arrival: int) -> None:
-        """A record with this arrival was read."""
+        """A record with this arrival time was read."""
         self._pass(partition, arrival)
 
     def drained(self, partition: str, asked_at: int) -> None:
-        """The partition was read up to the end that was asked for at this moment."""
+        """The partition was read up to the end offset that was requested at this moment."""
         self._pass(partition, asked_at - self._skew_ms)
 
     def closable(self) -> int | None:
-        """The last step that may close."""
+        """The last step that may close; None if not every partition has been read yet."""
         passed = list(self._passed.values())
         known = [moment for moment in passed if moment is not None]
         if not known or len(known) < len(passed):
@@ -43,13 +43,13 @@ class Frontier:
         return self._timing.last_over(min(known))
 
     def ahead(self) -> list[str]:
-        """Partitions that are read further than the one that holds everything up."""
+        """Partitions that have been read further than the slowest one."""
         passed = {name: moment or 0 for name, moment in self._passed.items()}
         behind = min(passed.values(), default=0)
         return [name for name, moment in passed.items() if moment > behind]
 
     def due(self, now: int) -> int:
-        """The last step that is over by our clock, if nothing holds it up."""
+        """The last step that is over by our clock, if no partition is behind."""
         return self._timing.last_over(now - self._skew_ms)
 
     def behind(self, closed: int, now: int) -> int:

@@ -1,6 +1,6 @@
-"""Which reported items are current, since when, and whether their number grows.
+"""Which reported items are current, since when, and whether they are growing.
 
-A function of publications, so anything may show it.
+Computed from publications only, so it is safe to show anywhere.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord
 
 _COMPARED = 8
-"""The trend of an item is that of its last reports, up to this many."""
-# The margin is two standard deviations of the noise or a little more; a trend is said to
-# be one beyond about three.
+"""The trend of an item is computed from up to this many of its latest reports."""
+# The margin is slightly more than two standard deviations of the noise. A change counts as a
+# trend beyond about three.
 _CAUTION = math.sqrt(2)
 
 
@@ -33,7 +33,7 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CurrentItem:
-    """The latest report of an item, the step in which its reports began, and their trend."""
+    """The latest report of an item, the step of its first report in the run, and the trend."""
 
     latest: ResultRecord
     since: int
@@ -42,38 +42,38 @@ class CurrentItem:
 
 @dataclass(slots=True)
 class _Run:
-    """Reports of one item, each soon after the one before."""
+    """Consecutive reports of one item, without a long gap."""
 
     since: int
     latest: ResultRecord
     rest: int
-    """Steps in which the item is not asked about after its latest report."""
+    """How many steps after its latest report the item is checked again."""
     estimates: deque[int]
 
     def is_current(self, step: int) -> bool:
-        """A reported item is not asked about for some steps: until then its report holds."""
+        """A reported item is not checked again for `rest` steps: its report stays valid."""
         return step - self.latest.step < self.rest
 
-    def goes_on(self, step: int) -> bool:
-        """One answer may be missed without ending a run."""
+    def continues_at(self, step: int) -> bool:
+        """A single missed report does not end a run."""
         return step - self.latest.step <= 2 * self.rest
 
 
 class CurrentHitters:
-    """Follows publications, in their order."""
+    """The current items after a sequence of publications."""
 
     def __init__(self, refresh_steps: int = 1) -> None:
-        """`refresh_steps`: how long a reported item rests, where publications do not say."""
+        """`refresh_steps`: how long a reported item rests, unless publications say otherwise."""
         self._refresh_steps = refresh_steps
         self._runs: dict[str, _Run] = {}
         self._through: int | None = None
 
     def __len__(self) -> int:
-        """How many items are remembered, current or not."""
+        """How many items are tracked, current or not."""
         return len(self._runs)
 
     def take(self, publication: Publication) -> None:
-        """What is published again is passed over."""
+        """Apply a publication; steps that were applied before are skipped."""
         if publication.period is not None:
             self._refresh_steps = publication.period.terms.refresh_steps
         by_step = results_by_step(publication)
@@ -83,11 +83,13 @@ class CurrentHitters:
                 self._through = record.step
         through = self._through
         if through is not None:
-            self._runs = {item: run for item, run in self._runs.items() if run.goes_on(through)}
+            self._runs = {
+                item: run for item, run in self._runs.items() if run.continues_at(through)
+            }
 
     def now(self) -> list[CurrentItem]:
-        """Items that were reported in the last step, or before it and rest since; the largest
-        estimate first."""
+        """Items that were reported in the last step, or earlier and are resting since then; the
+        largest estimate first."""
         if self._through is None:
             return []
         current = [run for run in self._runs.values() if run.is_current(self._through)]
@@ -97,7 +99,7 @@ class CurrentHitters:
     def _note(self, results: Iterable[ResultRecord]) -> None:
         for result in results:
             run = self._runs.get(result.item)
-            if run is None or not run.goes_on(result.step):
+            if run is None or not run.continues_at(result.step):
                 run = _Run(result.step, result, self._refresh_steps, deque(maxlen=_COMPARED))
                 self._runs[result.item] = run
             run.latest, run.rest = result, self._refresh_steps
@@ -112,7 +114,7 @@ def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRec
 
 
 def _trend(run: _Run) -> Trend:
-    """The later half of its reports against the half before."""
+    """Compare the later half of the reports with the earlier half."""
     estimates = list(run.estimates)
     if len(estimates) == 1:
         return Trend.NEW

@@ -1,4 +1,4 @@
-"""What the engine decides: raw, because it names the users whom it charges."""
+"""What the engine decides. Not publishable: it names the charged users."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streamer.stream.periods import Period
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A closed step, or a run of steps from `first` to `step` that nobody sent anything in.
+    """A closed step, or a run of empty steps from `first` to `step`.
 
-    How such runs are cut is internal: see `publication` for what is published of them.
+    How runs are split is internal: see `publication` for what is published about them.
 
-    `charged`: the pseudonyms of the users whom the decision charges, in rising order.
-    The hitters' order, by item, is a function of the hitters alone.
+    `charged`: the pseudonyms of the users that the decision charges, in ascending order.
+    Hitters are ordered by item, so their order reveals nothing else.
     """
 
     step: int

@@ -1,9 +1,8 @@
-"""The engine: closes steps one after the other and decides what is reported in each.
+"""The engine: closes steps in order and decides what is reported in each.
 
-It knows no broker, no file and no clock. It is a composition of *counting*, which knows
-users, and *deciding*, which draws noise. What it returns must be durable before anything
-of it is published and before the next step is closed: the engine has moved on, and no step
-is ever decided twice.
+It has no broker, file or clock. It combines *counting*, which knows users, and *deciding*,
+which draws noise. A decision must be durable before any of it is published and before the
+next step is closed: the engine has moved on, and no step is ever decided twice.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from streamer.stream.intake import Intake
 from streamer.stream.periods import Period, Terms
 
 AskedBy = Callable[[Plan], Questions[str]]
-"""How a plan's questions are asked: the product's own way, or a script in tests."""
+"""Creates the questions for a plan: the real ones, or scripted ones in tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """What an engine must know of the past to go on: all of it is in the journal."""
+    """What an engine needs from the past to continue. All of it is in the journal."""
 
     closed: int
     """The last closed step."""
     period: Period
     users: Users
     charges: NDArray[np.uint16]
-    """The users charged in this period, in rising order, and how often."""
+    """The users charged in this period, in ascending order, and how often."""
     resting: Mapping[str, int] = field(default_factory=dict)
-    """Items that rest, and the step in which each is asked about again."""
+    """Resting items, and the step in which each is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turnout:
-    """How many events and users a step had, and how many of them no longer count: raw."""
+    """How many events, users and exhausted users a step had. Raw numbers: not publishable."""
 
     events: int = 0
     users: int = 0
@@ -64,7 +63,7 @@ class Engine:
     ) -> None:
         self.intake = intake
         self.terms = terms
-        """The terms of the periods to come; the current period keeps its own."""
+        """The terms of future periods; the current period keeps its own."""
         self._counting: Counting[str] = Counting()
         self._deciding: Deciding[str] = Deciding(asked_by)
         self.closed: int | None = None
@@ -89,30 +88,29 @@ class Engine:
 
     @property
     def exhausted(self) -> int:
-        """How many users no longer count in this period."""
+        """How many users have used up their budget in this period."""
         return self.counters.exhausted if self.period else 0
 
     @property
     def terms_pending(self) -> bool:
-        """Whether other terms than the current ones begin with the next period."""
+        """Whether the next period starts with different terms."""
         return self.period is not None and self.period.terms != self.terms
 
     def start_at(self, step: int) -> None:
-        """The first step of a new stream."""
+        """Set the first step of a new stream."""
         if self.closed is not None:
-            raise MonitorError(f"step {self.closed} is closed: the stream goes on after it")
-        if self.intake.open_steps[:1] and self.intake.open_steps[0] < step:
-            raise MonitorError(
-                f"step {self.intake.open_steps[0]} has events and comes before {step}"
-            )
+            raise MonitorError(f"step {self.closed} is closed: the stream continues after it")
+        earlier = self.intake.open_steps[:1]
+        if earlier and earlier[0] < step:
+            raise MonitorError(f"cannot start at step {step}: step {earlier[0]} has events")
         self.closed = step - 1
 
     def has_closed(self, step: int) -> bool:
         return self.closed is not None and self.closed >= step
 
     def close_next(self, through: int) -> Decided:
-        """Decide the next step up to `through`, which is not closed; a run of empty steps at
-        once."""
+        """Decide the next step, or the next run of empty steps, up to `through`, which must not
+        be closed yet."""
         if self.closed is None:
             raise MonitorError("the stream has no first step yet")
         step = self.closed + 1
@@ -132,7 +130,7 @@ class Engine:
         return Decided(step, step, period, _hitters(decision, counted.tally.numbers), charged)
 
     def _empty(self, first: int, through: int) -> Decided:
-        """Nobody holds anything: nothing is asked, nobody is charged."""
+        """No user holds an item: no question is asked and nobody is charged."""
         last = min([through, *(step - 1 for step in self.intake.open_steps)])
         if self.terms_pending and self.period is not None and first < self.period.end:
             last = min(last, self.period.end - 1)
@@ -140,23 +138,23 @@ class Engine:
         return Decided(last, first, self._enter(last))
 
     def _enter(self, step: int) -> Period:
-        """The period of this step, begun if it is new."""
+        """The period of this step; starts a new one if needed."""
         if self.period is None:
             self._begin(Period.containing(step, self.terms))
         elif step >= self.period.end:
             self._begin(self.period.at(step, self.terms))
         if self.period is None:
-            raise MonitorError("a period must have begun")
+            raise MonitorError("no budget period has begun")
         return self.period
 
     def _begin(self, period: Period) -> None:
-        """Fresh counters: in a new period nobody was charged."""
+        """Start a period with fresh counters: nobody has been charged in it."""
         self.period = period
         self._counting.begin(period.terms.contributions)
         self._deciding.begin(period.plan, period.terms.refresh_steps)
 
 
 def _hitters(decision: Decision, numbers: Numbering[str]) -> tuple[Hitter[str], ...]:
-    """The reported items in the order of their texts."""
+    """The reported items, sorted by text."""
     named = zip(numbers.names(decision.items), decision.estimates.tolist(), strict=True)
     return tuple(Hitter(item, estimate) for item, estimate in sorted(named))

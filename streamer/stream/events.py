@@ -1,7 +1,7 @@
 """The event contract, and how a batch of records is decoded to columns.
 
-Nothing that a record contains can stop the stream: what is not an event is rejected with
-a reason, and the rest of its batch goes on.
+No record can stop the stream: one that is not a valid event is rejected with a reason, and
+the rest of its batch continues.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ from numpy.typing import NDArray
 from streamer.stream.moments import Moments, parse_usual
 from streamer.stream.timing import LATEST_MOMENT, StepTiming, parse_rfc3339
 
-# Longer texts than this only say fractions of a millisecond; they are not worth keeping.
+# Longer texts only add fractions of a millisecond. They are rejected, not cached.
 _LONGEST_TIME = 40
 _USER, _ITEM = attrgetter("user"), attrgetter("item")
 _TIME, _STEP = attrgetter("time"), attrgetter("step")
 
 
 class Event(msgspec.Struct, gc=False):
-    """What one user holds at a moment. Unknown fields are ignored."""
+    """An item that one user holds at a point in time. Unknown fields are ignored."""
 
-    user: Annotated[str, Meta(description="Who; never published.", examples=["u-17"])]
-    item: Annotated[str, Meta(description="What.", examples=["crash:NPE:Foo.java:42"])]
+    user: Annotated[str, Meta(description="The user's id; never published.", examples=["u-17"])]
+    item: Annotated[
+        str, Meta(description="What the user holds.", examples=["crash:NPE:Foo.java:42"])
+    ]
     time: Annotated[
         str | int | None,
         Meta(
-            description="When: RFC 3339 with an offset, or milliseconds since 1970. Without it, "
-            "and without a step, the record's arrival counts.",
+            description="RFC 3339 with an offset, or milliseconds since 1970. Without it, and "
+            "without a step, the record's arrival time is used.",
             examples=["2026-01-01T00:00:12Z", 1767225612000],
         ),
     ] = None
-    step: Annotated[int | None, Meta(description="Instead of a time: the start of this step.")] = (
-        None
-    )
+    step: Annotated[
+        int | None, Meta(description="Instead of a time; means the start of this step.")
+    ] = None
 
 
 class Reason(StrEnum):
-    """Why a record is no event, or one that cannot count."""
+    """Why a record is rejected."""
 
     EMPTY = "empty"
     TOO_LARGE = "too_large"
@@ -70,7 +72,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest record, user id and item that are accepted, in bytes of UTF-8."""
+    """The largest accepted record, user id and item, in bytes of UTF-8."""
 
     record_bytes: int = 65_536
     user_bytes: int = 256
@@ -79,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The record at this place of its batch is rejected."""
+    """A rejected record, by its position in the batch."""
 
     place: int
     reason: Reason
@@ -87,7 +89,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The events of a batch as columns; `places` are their places among its records."""
+    """The events of a batch as columns; `places` are their positions in the batch."""
 
     places: NDArray[np.int64]
     users: list[str]
@@ -103,13 +105,13 @@ class EventDecoder:
         self._timing = timing
         self._limits = limits or Limits()
         self._json = msgspec.json.Decoder(Event)
-        # Only steps that end before the last moment that can be written down.
+        # Only steps whose end can be written as RFC 3339.
         self._end = timing.start(timing.step_at(LATEST_MOMENT))
 
     def decode(self, records: Sequence[bytes | None], arrivals: Moments | None) -> Decoded:
-        """Records and when each arrived, which is the time of an event that has none.
+        """Decode records. An event without a time gets its arrival time.
 
-        Records of a file never arrived: there an event must carry its time.
+        Records of a file have no arrival time: their events must have a time.
         """
         reasons: dict[int, Reason] = {}
         events, places = self._events(records, reasons)
@@ -128,9 +130,9 @@ class EventDecoder:
     def _events(
         self, records: Sequence[bytes | None], reasons: dict[int, Reason]
     ) -> tuple[list[Event], NDArray[np.int64]]:
-        """What can be decoded, and its places. The usual batch goes through at once; if
-        anything is wrong with it, each record by itself: what one of them holds must never
-        change another's fate."""
+        """The events that can be decoded, and their positions. A valid batch is decoded at
+        once. Otherwise records are decoded one by one: the content of one must never affect
+        another."""
         if all(records) and max(map(len, records), default=0) <= self._limits.record_bytes:  # type: ignore[arg-type]
             with suppress(msgspec.ValidationError, ValueError, RecursionError):
                 return list(map(self._json.decode, records)), np.arange(len(records))  # type: ignore[arg-type]
@@ -165,7 +167,7 @@ class EventDecoder:
                 reasons[place] = reason
 
     def _surely_fit(self, users: list[str], items: list[str]) -> bool:
-        """A look at each column: nothing is empty, and a character takes at most four bytes."""
+        """A quick check per column: nothing is empty, and a character is at most four bytes."""
         return (
             all(users)
             and all(items)
@@ -191,7 +193,7 @@ class EventDecoder:
         arrivals: Moments | None,
         reasons: dict[int, Reason],
     ) -> Moments:
-        """The usual case is a batch of times of one kind; what is left is looked at one by one."""
+        """Usually all times of a batch have the same form; the rest is read one by one."""
         times, readable = _read_together(events, arrivals)
         in_range = (times >= self._timing.epoch_ms) & (times < self._end)
         for index in np.flatnonzero(~(readable & in_range)).tolist():
@@ -224,7 +226,7 @@ class EventDecoder:
 def _read_together(
     events: list[Event], arrivals: Moments | None
 ) -> tuple[Moments, NDArray[np.bool_]]:
-    """The times of events, as far as all of them are given in one way; and which are read."""
+    """The times of events if all have the same form, and which of them could be read."""
     times = list(map(_TIME, events))
     kinds = set(map(type, times))
     unread = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.bool_)
@@ -249,7 +251,7 @@ def _parse(text: str) -> int | Reason:
 
 
 def _explain(error: str) -> Reason:
-    """From msgspec's message to ours."""
+    """Translate msgspec's message to a reason."""
     if "missing required field `user`" in error:
         return Reason.MISSING_USER
     if "missing required field `item`" in error:

@@ -1,9 +1,9 @@
-"""What becomes of an event: a rule that looks at that event alone.
+"""Whether an event counts: a rule that depends on that event only.
 
-An event counts for the step that its time lies in exactly when it arrived before that
-step's end plus the allowed lateness. Reading order, restarts, other partitions and other
-users' clocks change nothing. This is a privacy rule: if one user's clock could close a
-step for others, one user could change everybody's counts.
+An event counts for the step of its time if and only if it arrived before the end of that step
+plus the allowed lateness. Read order, restarts, other partitions and other users' clocks make
+no difference. This is a privacy rule: if one user's clock could close a step for others, one
+user could change everybody's counts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Fates:
 
 @dataclass(frozen=True, slots=True)
 class FateRule:
-    """`ahead_ms`: how far an event's time may lie ahead of its arrival, and an arrival
-    ahead of the clock of this machine."""
+    """`ahead_ms`: how far an event's time may be ahead of its arrival, and an arrival ahead of
+    this machine's clock."""
 
     timing: StepTiming
     ahead_ms: int
@@ -47,7 +47,7 @@ class FateRule:
         if arrivals is None:
             return Fates(steps, never, never, never)
         arrival_ahead = never if now is None else arrivals > now + self.ahead_ms
-        # An arrival may be any number of 64 bits: nothing is subtracted from it.
+        # An arrival may be any 64-bit number: subtracting from it could overflow.
         time_ahead = (times - self.ahead_ms > arrivals) & ~arrival_ahead
         ends = timing.epoch_ms + (steps + 1) * timing.length_ms
         late = (arrivals >= ends + timing.lateness_ms) & ~arrival_ahead

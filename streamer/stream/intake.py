@@ -29,10 +29,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What became of the records of a batch.
+    """What happened to the records of a batch.
 
-    `already_closed` events belong to a step that is closed: after a restart, what is read
-    again.
+    `already_closed` events belong to a step that is closed: records that are read again after
+    a restart.
     """
 
     accepted: int
@@ -41,11 +41,11 @@ class Received:
     rejections: list[Rejection]
     places: NDArray[np.int64]
     times: Moments
-    """Where the events that count, or counted before, stand in the batch; their times."""
+    """The positions and times of the events that are accepted or already closed."""
 
 
 class Intake:
-    """Decodes records, judges each event by itself, and buffers those that count."""
+    """Decodes records, judges each event independently, and buffers those that count."""
 
     def __init__(self, decoder: EventDecoder, rule: FateRule, pseudonyms: Pseudonyms) -> None:
         self._decoder = decoder
@@ -57,16 +57,16 @@ class Intake:
 
     @property
     def buffered(self) -> int:
-        """How many events are buffered. May be asked while a thread takes a step away."""
+        """How many events are buffered. Safe to call while another thread takes a step."""
         return sum(map(len, tuple(self._open.values())))
 
     @property
     def open_steps(self) -> list[int]:
-        """The steps that have events, in rising order."""
+        """The steps that have events, in ascending order."""
         return sorted(self._open)
 
     def resume(self, offsets: Mapping[str, int]) -> None:
-        """Reading goes on at these offsets; a partition that is idle keeps its own."""
+        """Reading continues at these offsets; an idle partition keeps its offset."""
         self._positions = dict(offsets)
 
     def receive(self, batch: Batch, closed: int | None, now: int | None) -> Received:
@@ -103,13 +103,13 @@ class Intake:
         )
 
     def take(self, step: int) -> StepBuffer | None:
-        """The buffer of a step that is being closed; it is no longer open after this."""
+        """Remove and return the buffer of a step that is being closed."""
         self._first_offsets.pop(step, None)
         return self._open.pop(step, None)
 
     def offsets(self) -> dict[str, int]:
-        """Per partition, where to read on after a restart: what is only in memory is read
-        again, so it is the smallest offset of an event in an open step."""
+        """Per partition, where to continue after a restart: events that are only in memory must
+        be read again, so this is the smallest offset of an event in an open step."""
         offsets = dict(self._positions)
         for firsts in self._first_offsets.values():
             for partition, first in firsts.items():
@@ -135,5 +135,5 @@ class Intake:
 
 
 def _chosen(texts: list[str], which: NDArray[np.bool_]) -> list[str]:
-    """Those of the texts; usually all of them are."""
+    """The selected texts; usually that is all of them."""
     return texts if which.all() else list(compress(texts, which))

@@ -1,4 +1,4 @@
-"""Many RFC 3339 texts at once: those in the form that programs write, 2026-01-01T00:00:12.345Z."""
+"""Parses many RFC 3339 texts at once, in the most common form: 2026-01-01T00:00:12.345Z."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _DAYS_BEFORE_1970 = 719_162
 
 
 def parse_usual(texts: Sequence[str]) -> tuple[Moments, NDArray[np.bool_]]:
-    """The moments that these texts name, and which of them could be read this way.
+    """The moments of these texts, and which of them could be parsed.
 
-    A text that could not may be another form of RFC 3339, or none: see `parse_rfc3339`.
-    Those that could are read exactly as it reads them.
+    A text that could not be parsed may be in another form of RFC 3339: see `parse_rfc3339`.
+    The others have the same result as with `parse_rfc3339`.
     """
     number, length = len(texts), len(_FORM)
     together = "".join(texts)
     if not together.isascii() or set(map(len, texts)) != {length}:
         return np.zeros(number, dtype=np.int64), np.zeros(number, dtype=np.bool_)
-    # One row for each place of the form, so that all that follows is done on whole rows.
+    # One row per character position, so that everything below works on whole rows.
     places = np.frombuffer(together.encode("ascii"), dtype=np.uint8).reshape(number, length).T
     readable = (places[_MARKS] == _FORM[_MARKS][:, None]).all(axis=0)
     digits = places[_DIGITS] - _ZERO
-    readable &= (digits <= 9).all(axis=0)  # what is below "0" wraps to far above
+    readable &= (digits <= 9).all(axis=0)  # characters below "0" wrap around to large values
     d = digits.astype(np.int64)
     year = ((d[0] * 10 + d[1]) * 10 + d[2]) * 10 + d[3]
     month, day = d[4] * 10 + d[5], d[6] * 10 + d[7]

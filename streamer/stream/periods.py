@@ -1,4 +1,4 @@
-"""Budget periods and the terms that are fixed for each of them."""
+"""Budget periods and the terms that are fixed for each period."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamer.privacy.threshold import MOST_STEPS, Plan, Workload, plan
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """All settings that the guarantee of a period depends on, under their names.
+    """All settings that the guarantee of a period depends on, under the settings' names.
 
-    They are written into the ledger as they stand here, so names and order stay.
+    They are stored in the ledger as declared here, so names and order must not change.
     """
 
     epsilon: float
@@ -26,7 +26,7 @@ class Terms:
     beta: float
     items: int
     threshold: int | None = None
-    """Set by hand; None: planned."""
+    """Set by the user; None if planned."""
 
     def __post_init__(self) -> None:
         check_whole("refresh_steps", self.refresh_steps, 1, MOST_STEPS)
@@ -39,7 +39,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The last period of another length: the step after it, its number and its length."""
+    """The last period with a different length: the step after it, its number and its length."""
 
     end: int
     number: int
@@ -48,10 +48,10 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A budget period: its number, its first step, its terms and the plan made of them.
+    """A budget period: its number, its first step, its terms and the plan for them.
 
-    The plan is kept with the period and never made again: neither what is published a
-    second time nor the noise may change because a newer program plans better.
+    The plan is stored with the period and never recomputed: a newer version that plans
+    differently must change neither the noise nor what is published again.
     """
 
     number: int
@@ -60,11 +60,11 @@ class Period:
     plan: Plan
     margin: int
     before: Before | None = None
-    """What was before periods had this length."""
+    """The periods before this length, if it was changed."""
 
     @classmethod
     def containing(cls, step: int, terms: Terms) -> Period:
-        """The period of a new stream: periods begin at multiples of their length."""
+        """The first period of a new stream: periods begin at multiples of their length."""
         number = step // terms.period_steps
         return cls._planned(number, number * terms.period_steps, terms)
 
@@ -74,14 +74,14 @@ class Period:
         return self.first + self.terms.period_steps
 
     def number_at(self, step: int) -> int:
-        """The number of the period that a step lies in, this one or one before it."""
+        """The number of the period that contains a step, this period or an earlier one."""
         if self.before is not None and step < self.before.end:
             return self.before.number - (self.before.end - 1 - step) // self.before.length
         behind = max(0, self.first - step)
         return self.number - -(-behind // self.terms.period_steps)
 
     def at(self, step: int, terms: Terms) -> Period:
-        """The period that a later step lies in; new terms begin with the next period."""
+        """The period that contains a later step; new terms take effect with the next period."""
         if step < self.end:
             return self
         skipped = (step - self.end) // terms.period_steps

@@ -1,9 +1,9 @@
 """Users as 64-bit pseudonyms under a secret key.
 
-The state holds pseudonyms only: whoever reads it without the key cannot test whether a
-user is in it. An id is hashed to 128 bits and the hashes of a whole batch are encrypted
-as AES blocks; half of each block is the pseudonym. Two ids that collide share one budget,
-which costs accuracy and no privacy (docs/privacy.md, 10.1).
+The state contains pseudonyms only: without the key, nobody can test whether a user is in it.
+An id is hashed to 128 bits, and the hashes of a whole batch are encrypted as AES blocks; half
+of each block is the pseudonym. Two ids that collide share one budget, which costs accuracy
+but no privacy (docs/privacy.md, 10.1).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Pseudonyms:
             raise SettingError(
                 "key", f"{len(key)} bytes long", f"it must be {KEY_BYTES} bytes, as 64 hex digits"
             )
-        # ECB is a fault for messages; here each block is an input of its own to a
-        # pseudorandom permutation, and equal ids must give equal pseudonyms.
+        # ECB is unsafe for messages. Here each block is a separate input to a pseudorandom
+        # permutation, and equal ids must have equal pseudonyms.
         self._cipher = Cipher(algorithms.AES256(key), modes.ECB())  # noqa: S305
         check = hmac.digest(key, b"streamer: which key is this?", hashlib.sha256)
         self.fingerprint = check[:8].hex()
-        """Tells two keys apart and says nothing else about them."""
+        """Identifies the key and reveals nothing else about it."""
 
     def of(self, ids: Sequence[str]) -> Users:
         """The pseudonym of each id."""

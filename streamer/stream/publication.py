@@ -1,10 +1,9 @@
-"""What is published, and when: a function of decisions and of the clock, never of raw data.
+"""What is published, and when: a function of decisions and the clock, never of raw data.
 
-A step with hitters is published at once. Steps without any are recorded one by one as
-they close on time; after an outage, or at the end of a file, many of them are due
-together, and a long run of them becomes one record. Where such a run begins and ends
-must not depend on whether anybody sent anything: one user's event in an otherwise quiet
-hour would show.
+A step with hitters is published at once. Steps without hitters get one record each as they
+close on time. After an outage, or at the end of a file, many of them are due together, and a
+long run becomes one record. Where a run begins and ends must not depend on whether any event
+was sent: otherwise one user's event in a quiet hour would show.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from streamer.stream.records import ResultRecord, StepRecord
 from streamer.stream.timing import StepTiming, format_rfc3339
 
 LONG_RUN = 100
-"""Up to this many steps without hitters, due together, are recorded one by one; more as a run."""
+"""Up to this many steps without hitters that are due together get a record each; more get one."""
 
 
 RECENT_STEPS = 10_000
-"""How far back what was published can be looked at."""
+"""How many past steps stay available after publication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Records that are published together: all that anything public may learn of a stream."""
+    """Records that are published together: all that may become public about a stream."""
 
     through: int
-    """The last step that the records are about."""
+    """The last step that the records cover."""
     results: tuple[ResultRecord, ...]
     steps: tuple[StepRecord, ...]
     period: Period | None = None
@@ -39,24 +38,24 @@ class Publication:
 
 
 class Audience:
-    """Whatever shows a stream to the public. It learns publications and public settings alone.
+    """A public view of a stream. It receives publications and public settings only.
 
-    Interested in nothing: an audience overrides what it wants to hear.
+    Does nothing by default: subclasses override the methods they need.
     """
 
     def restored(self, publications: Sequence[Publication]) -> None:
         """What was published before this start, the oldest first."""
 
     def started(self, terms: Terms) -> None:
-        """The stream goes on, or begins; these are the terms of the periods to come."""
+        """The stream starts or continues; these are the terms of future periods."""
 
     def published(self, publication: Publication) -> None:
-        """These records are published."""
+        """These records were published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audiences(Audience):
-    """Several audiences, one after the other."""
+    """Several audiences, called in order."""
 
     all: Sequence[Audience]
 
@@ -74,7 +73,7 @@ class Audiences(Audience):
 
 
 class Recorder:
-    """Knows up to where steps were recorded, and what is due."""
+    """Tracks which steps have a record, and creates the records that are due."""
 
     def __init__(self, timing: StepTiming, recorded: int) -> None:
         self._timing = timing
@@ -82,7 +81,7 @@ class Recorder:
         """The last step that has a record."""
 
     def with_results(self, decided: Decided) -> Publication:
-        """A step with hitters, and what is due before it."""
+        """A step with hitters, and the steps before it that are due."""
         step = self._record(decided.step, decided.step, len(decided.hitters), decided.period)
         return Publication(
             decided.step,
@@ -92,7 +91,7 @@ class Recorder:
         )
 
     def without_results(self, closed: int, period: Period) -> Publication | None:
-        """All steps up to this one that have no record yet: none of them has hitters."""
+        """All steps up to this one that have no record yet; none of them has hitters."""
         if closed <= self.recorded:
             return None
         return Publication(closed, (), tuple(self._quiet(closed, period)), period)
@@ -116,7 +115,7 @@ class Recorder:
         )
 
     def _results(self, decided: Decided) -> Iterator[ResultRecord]:
-        """In the order of their items."""
+        """Results, ordered by item."""
         period, timing = decided.period, self._timing
         start, end = (format_rfc3339(each(decided.step)) for each in (timing.start, timing.end))
         for hitter in decided.hitters:
@@ -141,10 +140,10 @@ def published_before(
     timing: StepTiming,
     most_steps: int = RECENT_STEPS,
 ) -> list[Publication]:
-    """What was published of the last decisions, the oldest first, up to the step `published`.
+    """What was published for recent decisions, up to the step `published`, the oldest first.
 
-    How decisions cut runs of empty steps depends on raw data. So only their hitters count
-    here, and the steps between them are recorded as they are after an outage.
+    How decisions split runs of empty steps depends on raw data. So only the hitters are used
+    here, and the steps between them are recorded as after an outage.
     """
     known = [decided for decided in history if decided.step <= published]
     if not known:

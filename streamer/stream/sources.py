@@ -1,4 +1,4 @@
-"""Where records come from: the contract that every source of a running stream keeps."""
+"""Where records come from: the contract of every source of a running stream."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from streamer.stream.intake import Batch
 
 
 class Source(Protocol):
-    """Records by partition, each with the moment of its arrival; a partition's in order.
+    """Records by partition, each with its arrival time, in order within a partition.
 
-    A method may raise UnreachableError. Then it is called again later, goes on where reading
-    was, and nothing is lost.
+    A method may raise UnreachableError. It is then called again later and continues at the
+    same position, so nothing is lost.
     """
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more can come."""
+        """Whether there will be no more records."""
         ...
 
     async def partitions(self) -> list[str]:
-        """All partitions that there are now. A new one is read from its beginning."""
+        """All current partitions. A new partition is read from its beginning."""
         ...
 
     async def poll(self, timeout_ms: int, skip: Collection[str] = ()) -> list[Batch]:
-        """What has arrived; waits up to the timeout for something. Partitions to `skip` are
-        left alone this time."""
+        """Records that have arrived; waits up to the timeout for some. Partitions in `skip` are
+        not read in this call."""
         ...
 
     async def drained(self) -> set[str]:
-        """Partitions of which everything that has arrived by now was returned by `poll`."""
+        """Partitions for which `poll` has returned everything that has arrived by now."""
         ...

@@ -1,4 +1,4 @@
-"""Time steps: which step a moment lies in, and when a step is over.
+"""Time steps: which step contains a moment, and when a step is over.
 
 All moments are whole milliseconds since 1970-01-01T00:00:00Z.
 """
@@ -27,7 +27,7 @@ _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, 
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """Steps of `length_ms` from `epoch_ms` on. Events may arrive `lateness_ms` after the end."""
+    """Steps of `length_ms` since `epoch_ms`. Events may arrive `lateness_ms` after the end."""
 
     length_ms: int
     epoch_ms: int = 0
@@ -37,30 +37,30 @@ class StepTiming:
         if not 0 < self.length_ms <= LATEST_MOMENT:
             raise SettingError("step_seconds", self.length_ms / 1000, "it must be at least 0.001")
         if not 0 <= self.epoch_ms < LATEST_MOMENT:
-            raise SettingError("epoch", self.epoch_ms, "it must lie between 1970 and 9999")
+            raise SettingError("epoch", self.epoch_ms, "it must be between 1970 and 9999")
         if not 0 <= self.lateness_ms <= LATEST_MOMENT:
             raise SettingError("lateness_seconds", self.lateness_ms / 1000, "it must be 0 or more")
 
     def step_at(self, moment: int) -> int:
-        """The step that a moment lies in; negative before the epoch."""
+        """The step that contains a moment; negative before the epoch."""
         return (moment - self.epoch_ms) // self.length_ms
 
     def start(self, step: int) -> int:
         return self.epoch_ms + step * self.length_ms
 
     def end(self, step: int) -> int:
-        """The first moment that is no longer in the step."""
+        """The first moment after the step."""
         return self.start(step + 1)
 
     def last_over(self, moment: int) -> int:
-        """The last step that nothing which arrives at this moment or later counts for."""
+        """The last step that records arriving at this moment or later cannot count for."""
         return self.step_at(moment - self.lateness_ms) - 1
 
 
 def parse_rfc3339(text: str) -> int:
-    """The moment that an RFC 3339 text names, rounded down; ValueError says what is wrong.
+    """The moment of an RFC 3339 text, rounded down; ValueError if the text is invalid.
 
-    An offset is required: without it the text names 38 different moments.
+    An offset is required: without it the moment is ambiguous.
     """
     found = _RFC3339.fullmatch(text)
     if not found:
@@ -75,13 +75,13 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_rfc3339(moment: int) -> str:
-    """With milliseconds only where there are any."""
+    """With milliseconds only if they are not zero."""
     text = datetime.fromtimestamp(moment // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{moment % 1000:03d}Z" if moment % 1000 else f"{text}Z"
 
 
 def duration(milliseconds: int) -> str:
-    """In the largest unit that it is a whole number of: 90 minutes, 1 day."""
+    """In the largest unit that divides it evenly: 90 minutes, 1 day."""
     for size, unit in _UNITS:
         if milliseconds % size == 0:
             number = milliseconds // size

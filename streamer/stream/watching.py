@@ -1,7 +1,7 @@
-"""Who watches a stream for its operators: metrics, health, a summary.
+"""Observers of a stream for its operators: metrics, health, a summary.
 
-Watchers see raw numbers, and only look. What may become public is an `Audience`
-(publication.py), which sees nothing of this.
+Watchers see raw numbers and change nothing. Public views implement `Audience`
+(publication.py) instead, which receives none of this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamer.stream.intake import Batch, Received
 
 
 class Phase(StrEnum):
-    """The parts of closing a step."""
+    """The phases of closing a step."""
 
     DECIDE = "decide"
     APPEND = "append"
@@ -25,30 +25,30 @@ class Phase(StrEnum):
 
 
 class Watcher:
-    """Interested in nothing: a watcher overrides what it wants to hear."""
+    """Does nothing by default: subclasses override the methods they need."""
 
     def restored(self, seconds: float) -> None:
-        """The ledger was read, in this time; a new one too."""
+        """The ledger was read, which took this long; also called for a new ledger."""
 
     def started(self, engine: Engine) -> None:
-        """The past is restored, and the engine goes on from there."""
+        """The state is restored, and the engine continues from there."""
 
     def received(self, batch: Batch, received: Received) -> None:
-        """A batch was read, and this is what became of its records."""
+        """A batch was read; `received` says what happened to its records."""
 
     def timed(self, phase: Phase, seconds: float) -> None:
-        """A part of closing a step took this long."""
+        """A phase of closing a step took this long."""
 
     def closed(self, decided: Decided, engine: Engine) -> None:
-        """A step, or a run of empty ones, is closed; its results are published."""
+        """A step or a run of empty steps is closed; its results are published."""
 
     def failed(self, error: BaseException, writing: bool) -> None:
-        """The broker could not be read, or written to; it is tried again."""
+        """Reading from or writing to the broker failed; it will be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watchers(Watcher):
-    """Several watchers, one after the other."""
+    """Several watchers, called in order."""
 
     all: Sequence[Watcher]
 

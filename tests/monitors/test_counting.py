@@ -33,7 +33,7 @@ def counts(counted):
 @pytest.mark.parametrize("wrong", [[1, 1], [2, 1], [1, 2, 2, 3], [3, 1, 2]])
 def test_users_who_come_twice_or_out_of_order_are_refused(wrong):
     held = Holdings(users(*wrong), items(*[0] * len(wrong)), Numbers({"a": 0}))
-    with pytest.raises(MonitorError, match="rising order, each once"):
+    with pytest.raises(MonitorError, match="ascending order, each once"):
         Counting(3).count(0, held)
 
 

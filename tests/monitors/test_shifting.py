@@ -92,7 +92,7 @@ def test_it_covers_one_budget_period_and_refuses_the_step_after():
 
 @pytest.mark.parametrize(("planned_as", "domain"), [("open", ["a", "b", "c"]), ("declared", None)])
 def test_a_plan_for_the_other_kind_of_domain_is_refused(planned_as, domain):
-    with pytest.raises(MonitorError, match="differ in whether the domain is declared"):
+    with pytest.raises(MonitorError, match="disagree on whether the domain is declared"):
         ShiftingHeavyHitters(1, planned(domain=Domain(planned_as)), domain=domain)
 
 

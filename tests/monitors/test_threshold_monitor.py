@@ -199,7 +199,7 @@ def test_weights_outside_0_to_1_are_refused(method, wrong):
 
 @pytest.mark.parametrize("users", [0, 1, 3])
 def test_data_of_another_number_of_users_are_refused(users):
-    with pytest.raises(MonitorError, match=f"data are of {users} users, the monitor has 2"):
+    with pytest.raises(MonitorError, match=f"data have {users} users, the monitor has 2"):
         evolving(2, 1, [0]).ask([1] * users, weight)
 
 

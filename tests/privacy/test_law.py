@@ -219,7 +219,7 @@ def test_the_precise_tail_agrees_with_the_quick_one(law):
 
 
 def test_the_precise_tail_is_refused_below_the_cap():
-    with pytest.raises(ValueError, match="from the cap 4 on, not at 3"):
+    with pytest.raises(ValueError, match="bound is 3: it must be at least the cap 4"):
         NoiseLaw(3.0, 1.5, 4).precise_at_least(3)
 
 

@@ -80,7 +80,7 @@ class TestProtocol:
     def test_it_does_not_start_after_a_step_that_has_events(self):
         engine = new_engine()
         feed(engine, ("u", "x", 9), ("u", "x", 5))
-        with pytest.raises(MonitorError, match="step 5 has events and comes before 7"):
+        with pytest.raises(MonitorError, match="cannot start at step 7: step 5 has events"):
             engine.start_at(7)
         assert engine.closed is None
 
