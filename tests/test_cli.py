@@ -17,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_it_tells_its_version():
+def test_it_prints_its_version():
     assert run("--version").stdout == f"streamer {streamer.__version__}\n"
 
 
@@ -48,7 +48,7 @@ def test_help_names_every_command():
     assert all(command in text for command in ("plan", "compare", "audit"))
 
 
-def test_a_choice_that_does_not_exist_is_told_in_plain_words():
+def test_an_unknown_choice_is_reported_in_plain_words():
     result = run("plan", "--neighbours", "twins")
     assert result.returncode == 2
     assert result.stderr.endswith(": 'twins' is not one of 'replace', 'add-remove'.\n")
@@ -91,7 +91,7 @@ class TestStandardStreams:
         assert result.returncode == 0
         assert b"records  0 in " in result.stderr
 
-    def test_a_closed_place_for_complaints_is_borne(self):
+    def test_a_closed_stderr_is_tolerated(self):
         assert self.shell("streamer plan --epsilon 0 2>&-").returncode == 2
 
     @pytest.mark.parametrize("command", ["plan", "plan --help", "audit --trials 1000"])
@@ -100,7 +100,7 @@ class TestStandardStreams:
         assert (result.returncode, result.stderr) == (0, b"")
         assert b"?" in result.stdout
 
-    def test_the_first_picture_is_drawn_without_a_word(self, tmp_path):
+    def test_the_first_plot_prints_nothing(self, tmp_path):
         picture, fonts = shlex.quote(str(tmp_path / "plan.png")), str(tmp_path / "fonts")
         result = self.shell(f"streamer plan --plot {picture}", MPLCONFIGDIR=fonts)
         assert (result.returncode, result.stderr) == (0, b"")

@@ -138,7 +138,7 @@ class TestWrongOnes:
         ]
 
     @pytest.mark.parametrize("value", ["nan", "inf", "-1", "", "1e400"])
-    def test_lengths_that_are_none(self, monkeypatch, value):
+    def test_invalid_durations(self, monkeypatch, value):
         monkeypatch.setenv("STREAMER_STREAM__LATENESS_SECONDS", value)
         [sentence] = complaints()
         assert sentence.startswith(f"stream.lateness_seconds is {value or 'empty'}")
@@ -155,7 +155,7 @@ class TestWrongOnes:
         assert sentence == "STREAMER_PRIVACY must be a JSON object with settings of privacy"
 
     @pytest.mark.parametrize("content", ["privacy: 5", "privacy: [epsilon]", "privacy:"])
-    def test_a_section_of_the_file_that_is_none(self, file, content):
+    def test_a_section_of_the_file_that_is_not_a_mapping(self, file, content):
         [sentence] = complaints(path=file(content))
         assert sentence.endswith("privacy must be a section with settings")
 
@@ -165,28 +165,28 @@ class TestWrongOnes:
         assert "it must contain sections" in sentence
 
     @pytest.mark.parametrize(("content", "named"), [("1: {epsilon: 2}", "1"), ("yes: {}", "True")])
-    def test_a_section_whose_name_is_no_text(self, file, content, named):
+    def test_a_section_whose_name_is_not_text(self, file, content, named):
         [sentence] = complaints(path=file(content))
         assert sentence.startswith(f"{named} is not a setting")
 
-    def test_a_name_that_is_no_text(self, file):
+    def test_a_name_that_is_not_text(self, file):
         [sentence] = complaints(path=file("privacy: {1: 2}"))
         assert sentence.startswith("privacy.1 ")
 
     @pytest.mark.parametrize("content", ["a: [", "a: b: c", "\t", b"\xff\xfe\x00", "a: \x01"])
-    def test_a_file_that_is_no_yaml(self, file, content):
+    def test_a_file_that_is_not_yaml(self, file, content):
         [sentence] = complaints(path=file(content))
         assert "it is not valid YAML" in sentence
 
-    def test_a_name_that_is_there_twice(self, file):
+    def test_a_duplicate_name(self, file):
         [sentence] = complaints(path=file("privacy:\n  epsilon: 1\n  delta: 0.1\n  epsilon: 2\n"))
         assert sentence == "config sets epsilon twice: remove one of them"
 
-    @pytest.mark.parametrize("truth", ["true", "yes", "off"])
-    def test_a_truth_where_a_number_belongs(self, file, truth):
+    @pytest.mark.parametrize("text", ["true", "yes", "off"])
+    def test_a_boolean_where_a_number_belongs(self, file, text):
         """It would count as 1 or 0."""
-        [sentence] = complaints(path=file(f"privacy: {{epsilon: {truth}}}"))
-        shown = truth != "off"
+        [sentence] = complaints(path=file(f"privacy: {{epsilon: {text}}}"))
+        shown = text != "off"
         assert sentence == (
             f"privacy.epsilon is {shown}: it must not be a boolean; "
             "YAML reads yes, no, on and off as booleans"
@@ -205,7 +205,7 @@ class TestWrongOnes:
             "with two underscores"
         )
 
-    def test_what_kubernetes_sets_for_a_service_is_none(self, monkeypatch):
+    def test_what_kubernetes_sets_for_a_service_is_ignored(self, monkeypatch):
         monkeypatch.setenv("STREAMER_HTTP_PORT", "tcp://10.0.0.1:8080")
         monkeypatch.setenv("STREAMER_HTTP_SERVICE_HOST", "10.0.0.1")
         assert load({}).http.port == 8080

@@ -76,6 +76,6 @@ def test_a_mistake_gets_one_sentence_that_names_the_setting(run, arguments, comp
 
 
 def test_no_figure_is_cut_off_in_a_terminal_of_80_columns(run):
-    told = run("compare", *SMALL, "--epsilon", 0.2)
-    assert told.code == 0
-    assert "…" not in told.out
+    result = run("compare", *SMALL, "--epsilon", 0.2)
+    assert result.code == 0
+    assert "…" not in result.out

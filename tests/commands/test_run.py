@@ -59,7 +59,7 @@ def test_hitters_go_to_standard_output_and_the_summary_does_not(run, source):
     assert "user-" not in result.out + result.err
 
 
-def test_outputs_and_journal_go_where_they_are_told(run, source, tmp_path):
+def test_outputs_and_journal_go_to_the_given_places(run, source, tmp_path):
     out, steps, journal = (tmp_path / name for name in ("out", "steps", "journal"))
     places = ("--sink", out, "--steps", steps, "--journal", journal)
     result = run("run", "--source", source, "--sorted", *places, *RUN)
@@ -145,7 +145,7 @@ class TestRefusals:
     def test_one_file_twice(self, run, source):
         refused(run("run", "--source", source, "--sink", source), "different files")
 
-    def test_results_without_their_journal_until_told_to_start_anew(self, run, source, tmp_path):
+    def test_results_without_their_journal_unless_start_anew_is_given(self, run, source, tmp_path):
         out, journal = tmp_path / "out", tmp_path / "journal"
         out.write_text("{}\n")
         places = ("--source", source, "--sink", out, "--journal", journal, *RUN)
@@ -173,7 +173,7 @@ def test_options_of_kafka_are_refused_for_a_file(run, source, flag):
     refused(run("run", "--source", source, *flag), f"{flag[0]} is only for kafka")
 
 
-def test_a_choice_of_the_settings_is_told_by_its_values(run, source, monkeypatch):
+def test_choices_of_a_setting_are_named_by_value(run, source, monkeypatch):
     result = run("run", "--source", source, "--calibration", "fractional")
     refused(result, "'--calibration': 'fractional' is not one of 'exact', 'theorem'")
     monkeypatch.setenv("STREAMER_PRIVACY__CALIBRATION", "fractional")
@@ -193,5 +193,5 @@ def test_the_summary_is_not_broken_into_lines(run, tmp_path):
         '{"user":"","item":1}',
     )
     source.write_text("".join(f"{kind}\n" * 100_000 for kind in kinds))
-    told = run("run", "--source", source).err.splitlines()
-    assert all(line[:15].strip() and line[15:17] == "  " for line in told), told
+    summary = run("run", "--source", source).err.splitlines()
+    assert all(line[:15].strip() and line[15:17] == "  " for line in summary), summary

@@ -51,9 +51,9 @@ def shown(section, name):
 
 class TestTheFlagsOfRun:
     def test_each_marked_setting_is_one_with_its_description_and_default(self, help_of):
-        told = help_of("run")
+        help_texts = help_of("run")
         for section, name in FLAGS:
-            assert told[option(name)] == shown(SECTIONS[section], name)
+            assert help_texts[option(name)] == shown(SECTIONS[section], name)
 
     def test_those_of_the_contract_are_among_them(self):
         assert {option(name) for _, name in FLAGS} >= {
@@ -65,9 +65,9 @@ class TestTheFlagsOfRun:
 
     def test_only_choices_that_run_accepts_are_offered(self, run, monkeypatch):
         monkeypatch.setenv("COLUMNS", "100")
-        told = run("run", "--help").out
-        assert "<exact|theorem>" in told
-        assert "fractional" not in told
+        help_texts = run("run", "--help").out
+        assert "<exact|theorem>" in help_texts
+        assert "fractional" not in help_texts
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ class TestTheFlagsOfRun:
     ],
 )
 def test_options_that_mean_a_setting_have_its_description_and_default(help_of, command, options):
-    told = help_of(command)
+    help_texts = help_of(command)
     for name, meant in options.items():
-        assert told[option(name)] == shown(PrivacySettings, meant)
+        assert help_texts[option(name)] == shown(PrivacySettings, meant)
 
 
 def test_the_step_of_plan_is_as_long_as_that_of_the_service(help_of):

@@ -48,7 +48,7 @@ def test_no_attack_proves_more_than_the_promise_and_one_proves_half_of_it(
     assert max(lost.values()) >= 0.5 * EPSILON, lost
 
 
-# False alarms: at most 1e-8, because the audit is told to doubt no more than that.
+# False alarms: at most 1e-8, because that is the doubt that the audit allows.
 @pytest.mark.parametrize("domain", list(Domain))
 def test_with_its_real_noise_the_product_passes(domain, monkeypatch):
     monkeypatch.setattr(auditing, "DOUBT", 1e-8)
@@ -104,6 +104,6 @@ def test_what_is_lost_is_measured_at_the_promised_delta():
         for guarantee in (Guarantee(EPSILON, 1e-6, 1), Guarantee(EPSILON, 0.9, 1))
     )
     attack = Attack("", until_spent, 20_000)
-    # The first world is told from the second by at most 0.9, but by far more than 1e-6.
+    # The two worlds differ by at most 0.9, but by far more than 1e-6.
     assert play(attack, lambda: HeavyHitterMonitor(strict), 1e-8) > 0
     assert play(attack, lambda: HeavyHitterMonitor(lax), 1e-8) == 0

@@ -1,4 +1,4 @@
-"""Monitors with one thing wrong, each of which an attack must find out.
+"""Monitors with one defect each, which an attack must detect.
 
 A twin differs from the product in a single respect. The attack that finds it out proves,
 with a doubt of 1e-8, that more than the promised ε is lost. The product itself, attacked

@@ -92,7 +92,7 @@ class Attack:
 
 
 def pattern(below: int, above: int) -> Callable[[Outcomes], np.ndarray]:
-    """So many ⊥ and then so many ⊤, or as many as were answered."""
+    """This many ⊥ and then this many ⊤, or as many as were answered."""
 
     def wins(outcomes: Outcomes) -> np.ndarray:
         wanted = np.array([BELOW] * below + [ABOVE] * above)

@@ -11,7 +11,7 @@ FALSE_ALARM = 1e-9
 
 
 def implausible(successes: int, trials: int, probability: float, checks: int = 1) -> bool:
-    """Whether so many successes contradict the probability; `checks` are made in all."""
+    """Whether this many successes contradict the probability, over `checks` checks in total."""
     return trials * _divergence(successes / trials, probability) > math.log(
         2 * checks / FALSE_ALARM
     )
@@ -24,7 +24,7 @@ def implausible_law(counts: Iterable[int], trials: int, law: Iterable[float]) ->
 
 
 def differ(first: int, second: int, trials: int, checks: int = 1) -> bool:
-    """Whether two coins, tossed so often each, cannot have the same probability.
+    """Whether two coins, each tossed this often, cannot have the same probability.
 
     The share of both together minimises the sum of the two divergences, so under the
     true probability the sum is not smaller; it exceeds c with probability 4e^(-c/2).

@@ -425,11 +425,11 @@ def test_an_item_outside_the_declared_domain_is_refused(item):
 def test_all_noise_of_a_decider_is_made_of_the_given_bytes():
     plan = declared()
     decisions = [NoisyThreshold(plan, random_bytes=SeededBytes(1)) for _ in range(2)]
-    told = [
+    outcomes = [
         [reported(decider.ask(tally(items(3, 4), items(3, 3)))) for _ in range(50)]
         for decider in decisions
     ]
-    assert told[0] == told[1]
+    assert outcomes[0] == outcomes[1]
 
 
 def test_in_an_open_domain_only_held_items_are_ever_reported():

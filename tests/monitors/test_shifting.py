@@ -1,4 +1,4 @@
-"""Shifting heavy hitters as the paper writes it, and its vectorised form beside it."""
+"""Shifting heavy hitters as the paper writes it, compared with its vectorised form."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ HALTS, IGNORED = 20, 50
 
 
 def responses(halts, epsilon_each):
-    """Two laws of the number of ones in so many randomized responses, by convolution."""
+    """Two distributions of the number of ones in n randomized responses, by convolution."""
     likely = 1 / (1 + math.exp(-epsilon_each))
     ours, theirs = np.ones(1), np.ones(1)
     for _ in range(halts):
@@ -30,7 +30,7 @@ def responses(halts, epsilon_each):
 
 
 def delta_of_both(epsilon, halts, epsilon_each, distance):
-    """The hockey stick of randomized responses beside Gaussians, on a fine grid."""
+    """The hockey stick of randomized responses combined with Gaussians, on a fine grid."""
     ours, theirs = responses(halts, epsilon_each)
     width = 1e-3
     points = np.arange(-14, 14 + distance, width)

@@ -35,7 +35,7 @@ class ExplicitLaw:
     """Every probability of Z, by adding up those of all pairs of w and v."""
 
     def __init__(self, law: NoiseLaw) -> None:
-        # Beyond so many scales there is less than e^-150 of either noise.
+        # Beyond this many scales there is less than e^-150 of either noise.
         large, small = math.ceil(150 * law.scale), math.ceil(150 * law.small_scale)
         capped = np.zeros(small + law.cap + 1)
         for value, mass in zip(

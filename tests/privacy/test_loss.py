@@ -131,7 +131,7 @@ def mass_beyond(n: int, k: int, success: float, step: int) -> mpmath.mpf:
     with mpmath.workdps(60):
         success, total = mpmath.mpf(success), mpmath.mpf(0)
         mass = mpmath.binomial(n + k - 1, n) * success**k * (1 - success) ** n
-        # Terms fall ever faster away from the mean: what follows the last is nothing beside it.
+        # Terms fall faster and faster away from the mean: what follows the last is negligible.
         while mass > 1e-12 * total:
             total += mass
             n += step
@@ -314,7 +314,7 @@ def delta_of(pairs: list[tuple[np.ndarray, np.ndarray]], epsilon: float, scale: 
 
 
 def composed(masses: np.ndarray, places: np.ndarray, periods: int) -> tuple[np.ndarray, np.ndarray]:
-    """The loss after so many independent periods."""
+    """The loss after this many independent periods."""
     # Keep only what has mass, so that the convolutions stay small.
     kept = np.flatnonzero(masses > 1e-40)
     masses, first = masses[kept[0] : kept[-1] + 1], int(places[kept[0]])

@@ -24,7 +24,7 @@ MINUTES = StepTiming(60_000, epoch_ms=1_767_225_600_000)  # from 2026-01-01T00:0
 
 
 class PlannedOnce(Terms):
-    """Terms whose plan is made once for all tests: planning is slow beside everything else."""
+    """Terms whose plan is made once for all tests: planning is slower than everything else."""
 
     def plan(self):
         return _plan(self)
@@ -118,7 +118,7 @@ class RepeatingDecider:
 
 
 def new_engine(threshold=1, state=None, **changes):
-    """An engine that reports every item with so many holders, without noise."""
+    """An engine that reports every item with at least this many holders, without noise."""
     return Engine(new_intake(), terms(**changes), state, RepeatingDecider(threshold))
 
 

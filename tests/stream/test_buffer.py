@@ -33,7 +33,7 @@ def held(buffer):
     contents = buffer.holdings()
     names = {number: name for name, number in contents.numbers.items()}
     users = contents.users.tolist()
-    assert users == sorted(set(users)), "users come in rising order, each once"
+    assert users == sorted(set(users)), "users are in ascending order, each once"
     return dict(zip(users, (names[item] for item in contents.items.tolist()), strict=True))
 
 

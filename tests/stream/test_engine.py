@@ -366,11 +366,11 @@ class TestRestored:
     def test_what_was_kept_stays_as_it_was_when_engines_go_on(self):
         engine = started(contributions=9)
         state = kept(engine, [hold(engine, 0, "u x", "v x")])
-        told = state.users.tolist(), state.charges.tolist(), dict(state.resting)
+        by_step = state.users.tolist(), state.charges.tolist(), dict(state.resting)
         for one in (engine, new_engine(state=state, contributions=9, refresh_steps=3)):
             hold(one, 1, "u x", "w x")
             assert one.charged == 3
-            assert (state.users.tolist(), state.charges.tolist(), dict(state.resting)) == told
+            assert (state.users.tolist(), state.charges.tolist(), dict(state.resting)) == by_step
 
 
 # A stream is records with their arrivals; one in a few is late or no event at all.
@@ -462,12 +462,12 @@ class Run:
     @property
     def outcome(self):
         """By step: results and whom they charge; the counts that were asked about."""
-        told = {}
+        by_step = {}
         for one in self.decisions:
             for step in range(one.first, one.step + 1):
-                assert step not in told, "a step is decided once"
-                told[step] = (one.hitters, one.charged.tolist())
-        return told, self.decider.counts
+                assert step not in by_step, "a step is decided once"
+                by_step[step] = (one.hitters, one.charged.tolist())
+        return by_step, self.decider.counts
 
 
 def model(stream, seed, settings):
@@ -478,7 +478,7 @@ def model(stream, seed, settings):
             user, item, time, _ = entry[2]
             best = latest[step].get(user, (time, item))
             latest[step][user] = max(best, (time, item))
-    told, counts, charges, rested = {}, {}, Counter(), {}
+    by_step, counts, charges, rested = {}, {}, Counter(), {}
     for step in range(STEPS):
         if step % settings["period_steps"] == 0:
             charges.clear()
@@ -499,8 +499,8 @@ def model(stream, seed, settings):
         names = {hitter.item for hitter in hitters}
         charged = [user for user, item in held.items() if item in names]
         charges.update(charged)
-        told[step] = (tuple(hitters), sorted(map(pseudonym, charged)))
-    return told, counts
+        by_step[step] = (tuple(hitters), sorted(map(pseudonym, charged)))
+    return by_step, counts
 
 
 class TestAnyOrder:

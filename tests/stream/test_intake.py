@@ -209,11 +209,11 @@ class TestOffsets:
         assert intake.offsets() == {"p": 102}
 
     def test_what_it_is_told_and_what_it_tells_are_not_the_same_thing(self):
-        intake, told = new_intake(), {"p": 100}
-        intake.resume(told)
+        intake, resumed = new_intake(), {"p": 100}
+        intake.resume(resumed)
         intake.offsets()["p"] = 7
         intake.receive(batch([b"?"], first=100), None, None)
-        assert (told, intake.offsets()) == ({"p": 100}, {"p": 101})
+        assert (resumed, intake.offsets()) == ({"p": 100}, {"p": 101})
 
     @given(
         st.lists(

@@ -103,8 +103,8 @@ class TestStepRecords:
         charged = np.array([1234567890123], dtype=np.uint64)
         decided = Decided(29, 29, period_of(29), (Hitter("a", 812),), charged)
         publication = Recorder(MINUTES, 20).with_results(decided)
-        told = [*publication.results, *publication.steps]
-        assert "1234567890123" not in str(list(map(written, told)))
+        due_records = [*publication.results, *publication.steps]
+        assert "1234567890123" not in str(list(map(written, due_records)))
 
 
 class TestWithResults:
@@ -255,7 +255,7 @@ def loners(steps):
 
 def expected(hitters, moments):
     """The spans of all publications: a function of the steps with hitters and the clock."""
-    told, recorded = [], -1
+    due_records, recorded = [], -1
 
     def due(last):
         long = last - recorded > LONG_RUN
@@ -263,12 +263,12 @@ def expected(hitters, moments):
 
     for (before, _), (through, up_to_date) in pairwise([(-1, False), *moments]):
         for step in sorted(step for step in hitters if before < step <= through):
-            told.append([*due(step - 1), (step, step, 1)])
+            due_records.append([*due(step - 1), (step, step, 1)])
             recorded = step
         if (up_to_date or through == moments[-1][0]) and recorded < through:
-            told.append(due(through))
+            due_records.append(due(through))
             recorded = through
-    return told
+    return due_records
 
 
 def clock(moves):
