@@ -67,16 +67,17 @@ class LiveFleet:
             self._announce(sent)
             self._waiting.append(sent)
             self._known = sent.step
-        batches = [] if PARTITION in skip else self._due(now)
+        # A step that is still being prepared holds up those before it: records come in the order
+        # of their arrival, and steps overlap.
+        batches = [] if PARTITION in skip or not self._knows(now) else self._due(now)
         if not batches:
             await self._sleep(min(timeout_ms / 1000, _TICK_SECONDS))
         return batches
 
     async def drained(self) -> set[str]:
         now = self._clock()
-        is_known = self._known > self._timing.step_at(now)
         is_left = any(sent.arrivals[0] <= now for sent in self._waiting)
-        return {PARTITION} if is_known and not is_left else set()
+        return {PARTITION} if self._knows(now) and not is_left else set()
 
     async def stop(self) -> None:
         if self._preparing is not None:
@@ -99,6 +100,11 @@ class LiveFleet:
 
         self._preparing = asyncio.create_task(prepare())
         return first
+
+    def _knows(self, now: int) -> bool:
+        """Whether everything that arrives up to now is prepared: a fast clock sends a little of
+        the next step."""
+        return self._known > self._timing.step_at(now)
 
     def _due(self, now: int) -> list[Batch]:
         """All that has arrived by now. Steps overlap: some records are early, some late."""
