@@ -61,8 +61,10 @@ class KafkaSource:
         self._clock = clock
         self._consumer: BatchConsumer | None = None
         self._positions: dict[int, int] = {}
-        self._committed = self._read = clock()
-        """When offsets were committed, and when something was read, or nothing was left."""
+        self._committed = clock()
+        """When offsets were committed."""
+        self._stuck_since: float | None = None
+        """When there was first something to read, and nothing came since."""
         self.lost = 0
         """Records that were deleted before they were read."""
 
@@ -96,7 +98,7 @@ class KafkaSource:
                 return []
         batches = []
         for partition, records in found.items():
-            self._read = self._clock()
+            self._stuck_since = None
             self._positions[partition.partition] = records[-1].offset + 1
             batches.append(
                 Batch(
@@ -168,13 +170,16 @@ class KafkaSource:
 
     async def _watch_for_silence(self, nothing_left: bool) -> None:
         """Consumers have been seen to stop silently: nothing comes although there is more."""
+        now = self._clock()
         if nothing_left:
-            self._read = self._clock()
-        elif self._clock() - self._read > WATCHDOG_SECONDS:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = now
+        elif now - self._stuck_since > WATCHDOG_SECONDS:
             _log.warning(
                 "nothing was read for %g s although there is more: reconnecting", WATCHDOG_SECONDS
             )
-            self._read = self._clock()
+            self._stuck_since = None
             await self._reopen()
 
     async def _reopen(self) -> None:

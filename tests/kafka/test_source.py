@@ -1,18 +1,22 @@
 """Events from a real topic: where reading begins, goes on, and begins again."""
 
 import asyncio
-import time
+from dataclasses import dataclass, field
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import RecordsToDelete
+from aiokafka.errors import KafkaConnectionError
 
+from streamer.errors import UnreachableError
 from streamer.kafka.connection import Connection
-from streamer.kafka.source import KafkaSource
+from streamer.kafka.consumer import BatchConsumer
+from streamer.kafka.source import COMMIT_SECONDS, WATCHDOG_SECONDS, KafkaSource
 from streamer.kafka.topics import TopicAdmin
-from streamer.service import loop, progress
+from tests.kafka.conftest import World
 from tests.kafka.harness import (
     DEADLINE,
+    Clock,
     Record,
     add_partitions,
     admin_of,
@@ -22,19 +26,68 @@ from tests.kafka.harness import (
     tool,
 )
 from tests.kafka.stage import STEP, Stage, at, over
+from tests.stream import scripted_source
+from tests.stream.source_contract import START, DistantSourceContract, script
 
 
 @pytest.fixture
-async def source(world):
+def seconds():
+    """The clock of the source, which says when to commit and when it is stuck."""
+    return Clock(0)
+
+
+@pytest.fixture
+async def source(world, seconds):
     """A source that is not started, and its topic of two partitions."""
-    await make_topic(world.bootstrap, world.topic("events"), partitions=2)
-    connection = Connection((world.bootstrap,))
+    config = {"message_timestamp_type": "CreateTime", "retention_ms": "-1"}
+    await make_topic(world.bootstrap, world.topic("events"), partitions=2, **config)
+    connection = Connection((world.bootstrap,), request_timeout_ms=1000)
     admin = TopicAdmin(connection)
     await admin.start()
-    made = KafkaSource(connection, admin, world.topic("events"), world.name, most_records=10)
+    made = KafkaSource(connection, admin, world.topic("events"), world.name, 10, seconds)
     yield made
     await made.stop()
     await admin.stop()
+
+
+@dataclass
+class KafkaRig:
+    """Plays the script of the contract to a topic."""
+
+    source: KafkaSource
+    world: World
+    patch: pytest.MonkeyPatch
+    clock: scripted_source.Clock = field(default_factory=lambda: scripted_source.Clock(START))
+    script: dict = field(default_factory=lambda: script(["0", "1"]))
+    _until: int = 0
+
+    async def let_arrive(self, moment):
+        records = [
+            Record(record, int(partition), arrival)
+            for partition, rows in self.script.items()
+            for arrival, record in rows
+            if self._until < arrival <= moment
+        ]
+        await produce(self.world.bootstrap, self.world.topic("events"), records)
+        self.clock.now = self._until = moment
+
+    def go_away(self):
+        async def fail(*_, **__):
+            raise KafkaConnectionError("gone")
+
+        self.patch.setattr(BatchConsumer, "getmany", fail)
+        self.patch.setattr(BatchConsumer, "end_offsets", fail)
+        self.patch.setattr(TopicAdmin, "partitions", fail)
+
+    def come_back(self):
+        self.patch.undo()
+
+
+class TestContract(DistantSourceContract):
+    @pytest.fixture
+    async def rig(self, world, source, monkeypatch):
+        await source.start({})
+        return KafkaRig(source, world, monkeypatch)
 
 
 async def put(world, partition, *values):
@@ -66,7 +119,7 @@ class TestPositions:
         await put(world, 1, b"c")
         await source.start({})
         assert await read(source, 3) == {"0": [b"a", b"b"], "1": [b"c"]}
-        assert await source.positions() == await source.ends() == {"0": 2, "1": 1}
+        assert await source.drained() == {"0", "1"}
 
     async def test_or_from_where_the_journal_says(self, world, source):
         await put(world, 0, b"a", b"b", b"c")
@@ -75,11 +128,13 @@ class TestPositions:
         await put(world, 1, b"e")
         assert await read(source, 2) == {"0": [b"c"], "1": [b"e"]}
 
-    async def test_what_the_group_has_committed_changes_nothing(self, world, source):
+    async def test_what_the_group_has_committed_changes_nothing(self, world, source, seconds):
         await put(world, 0, b"a", b"b", b"c")
         await source.start({})
         await read(source, 3)
-        await source.commit()
+        seconds.now += COMMIT_SECONDS + 1
+        await source.poll(0)
+        assert await committed(world) == {0: 3, 1: 0}
         await source.stop()
         await source.start({"0": 1})
         assert await read(source, 2) == {"0": [b"b", b"c"]}
@@ -88,29 +143,18 @@ class TestPositions:
         await put(world, 0, b"a", b"b")
         await source.start({})
         await read(source, 2)
-        await source.restart()
+        await source.stop()
         await put(world, 0, b"c")
         assert await read(source, 1) == {"0": [b"c"]}
 
     async def test_a_poll_is_small(self, world, source):
         await put(world, 0, *(b"%d" % number for number in range(25)))
         await source.start({})
-        await eventually(lambda: source.partitions)
         batches = []
         async with asyncio.timeout(DEADLINE):
             while sum(batches) < 25:
                 batches += [len(batch.records) for batch in await source.poll(100)]
         assert max(batches) == 10
-
-    async def test_a_paused_partition_is_left_and_nothing_of_it_is_lost(self, world, source):
-        await source.start({})
-        source.pause(["0"])
-        await put(world, 0, b"a", b"b")
-        await put(world, 1, b"c")
-        assert await read(source, 1) == {"1": [b"c"]}
-        assert await source.poll(300) == []
-        source.pause([])
-        assert await read(source, 2) == {"0": [b"a", b"b"]}
 
 
 class TestPartitionsThatAreAdded:
@@ -118,21 +162,11 @@ class TestPartitionsThatAreAdded:
         await put(world, 0, b"a")
         await source.start({})
         await read(source, 1)
-        assert await source.find_new_partitions() == []
+        assert await source.partitions() == ["0", "1"]
         await add_partitions(world.bootstrap, world.topic("events"), 4)
         await put(world, 3, b"b")
-        assert await source.find_new_partitions() == ["2", "3"]
-        assert source.partitions == ["0", "1", "2", "3"]
+        assert await source.partitions() == ["0", "1", "2", "3"]
         assert await read(source, 1) == {"3": [b"b"]}
-
-    async def test_the_service_looks_for_them_also_while_no_step_closes(self, world, monkeypatch):
-        monkeypatch.setattr(progress, "_PARTITIONS_SECONDS", 0.1)
-        stage = await Stage.make(world)
-        async with stage.run() as service:
-            await eventually(lambda: service.engine.closed == STEP - 1)
-            await add_partitions(world.bootstrap, world.topic("events"), 2)
-            await stage.send(at(STEP, 200), partition=1)
-            await eventually(lambda: service.engine.intake.buffered == 1)
 
 
 class TestEventsThatAreLost:
@@ -160,10 +194,8 @@ class TestEventsThatAreLost:
         stage = await Stage.make(world)
         poll, asleep = KafkaSource.poll, asyncio.Event()
 
-        async def slow_poll(source, timeout_ms):
-            if asleep.is_set():
-                source.pause(["0"])
-            return await poll(source, timeout_ms)
+        async def slow_poll(source, timeout_ms, skip):
+            return await poll(source, timeout_ms, ["0"] if asleep.is_set() else skip)
 
         monkeypatch.setattr(KafkaSource, "poll", slow_poll)
         async with stage.run() as service:
@@ -181,19 +213,20 @@ class TestEventsThatAreLost:
         assert "partition 0 was to be read on at offset 1, but begins at 4" in caplog.text
 
 
-async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
-    monkeypatch.setattr(loop, "_COMMIT_SECONDS", 0.05)
-    stage = await Stage.make(world, partitions=2)
-    async with stage.run(), admin_of(world.bootstrap) as admin:
-        await stage.send(at(STEP, 100), partition=0, number=5)
-        committed = {}
-        async with asyncio.timeout(DEADLINE):
-            while committed.get(0) != 5:
-                found = await admin.list_consumer_group_offsets(world.name)
-                committed = {place.partition: each.offset for place, each in found.items()}
-                await asyncio.sleep(0.02)
-    await stage.send(at(STEP, 200), partition=0, number=3)
-    await stage.send(at(STEP, 200), partition=1, number=2)
+async def committed(world):
+    async with admin_of(world.bootstrap) as admin:
+        found = await admin.list_consumer_group_offsets(world.name)
+    return {place.partition: each.offset for place, each in found.items()}
+
+
+async def test_lag_is_what_kafka_s_own_tool_says(world, source, seconds):
+    await put(world, 0, *[b"x"] * 5)
+    await source.start({})
+    await read(source, 5)
+    seconds.now += COMMIT_SECONDS + 1
+    await source.poll(0)
+    await put(world, 0, *[b"x"] * 3)
+    await put(world, 1, *[b"x"] * 2)
     told = await tool(
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         *("--bootstrap-server", world.bootstrap, "--describe", "--group", world.name),
@@ -204,66 +237,73 @@ async def test_lag_is_what_kafka_s_own_tool_says(world, monkeypatch):
     assert lags == {"0": "3", "1": "2"}
 
 
-async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(world, monkeypatch):
-    monkeypatch.setattr(loop, "_COMMIT_SECONDS", 0.05)
-    stage = await Stage.make(world, request_timeout_seconds=1)
-    async with stage.run() as service:
-        with monkeypatch.context() as patched:
-            patched.setattr(AIOKafkaConsumer, "commit", lambda *_: asyncio.Event().wait())
-            await eventually(lambda: service.status.waiting_for)
-        await eventually(lambda: not service.status.waiting_for)
-        await stage.send(at(STEP, 100))
-        await eventually(lambda: service.engine.intake.buffered == 1)
+async def test_offsets_are_committed_now_and_then(world, source, seconds):
+    await put(world, 0, b"a", b"b")
+    await source.start({})
+    await read(source, 2)
+    assert await committed(world) == {}
+    seconds.now += COMMIT_SECONDS
+    await source.poll(0)
+    assert await committed(world) == {}
+    seconds.now += 1
+    await source.poll(0)
+    assert await committed(world) == {0: 2, 1: 0}
+
+
+async def test_a_broker_that_takes_no_offsets_is_not_waited_for_in_silence(
+    world, source, seconds, monkeypatch
+):
+    await source.start({})
+    await put(world, 0, b"a")
+    seconds.now += COMMIT_SECONDS + 1
+    with monkeypatch.context() as patched:
+        patched.setattr(AIOKafkaConsumer, "commit", lambda *_: asyncio.Event().wait())
+        async with asyncio.timeout(DEADLINE):
+            with pytest.raises(UnreachableError, match="waiting for the broker"):
+                await source.poll(0)
+    assert await read(source, 1) == {"0": [b"a"]}
 
 
 class TestWatchdog:
-    @pytest.fixture(autouse=True)
-    def impatient(self, monkeypatch):
-        monkeypatch.setattr(progress, "_WATCHDOG_SECONDS", 0.2)
+    async def test_a_consumer_that_stopped_silently_is_replaced(
+        self, world, source, seconds, caplog, monkeypatch
+    ):
+        silent, getmany = [], BatchConsumer.getmany
 
-    async def test_a_consumer_that_stopped_silently_is_replaced(self, world, caplog, monkeypatch):
-        stage = await Stage.make(world)
-        poll, restart, dead = KafkaSource.poll, KafkaSource.restart, asyncio.Event()
+        async def getmany_of_others(consumer, **options):
+            silent[:] = silent or [consumer]
+            return {} if consumer is silent[0] else await getmany(consumer, **options)
 
-        async def dead_poll(source, timeout_ms):
-            source.pause(["0"] if dead.is_set() else [])
-            return await poll(source, timeout_ms)
+        await source.start({})
+        monkeypatch.setattr(BatchConsumer, "getmany", getmany_of_others)
+        await put(world, 0, b"a", b"b")
+        for _ in range(2):
+            assert await source.poll(0) == []
+            assert await source.drained() == {"1"}
+            seconds.now += WATCHDOG_SECONDS
+        assert "reconnecting" not in caplog.text
+        seconds.now += 1
+        assert await source.drained() == {"1"}
+        assert "nothing was read for 30 s although there is more: reconnecting" in caplog.text
+        assert await read(source, 2) == {"0": [b"a", b"b"]}
 
-        async def revive(source):
-            dead.clear()
-            await restart(source)
-
-        monkeypatch.setattr(KafkaSource, "poll", dead_poll)
-        monkeypatch.setattr(KafkaSource, "restart", revive)
-        async with stage.run() as service:
-            await eventually(lambda: service.engine.closed == STEP - 1)
-            dead.set()
-            await stage.turns(2)
-            await stage.send(at(STEP, 100), number=4)
-            stage.clock.now = over(STEP)
-            await eventually(lambda: service.engine.closed == STEP)
-        assert not dead.is_set()
-        assert stage.counts == {STEP: 4}
-        assert "although there is more: reconnecting" in caplog.text
-
-    async def test_one_that_is_behind_for_a_moment_is_not(self, world, caplog, monkeypatch):
+    async def test_one_that_is_behind_for_a_moment_is_not(self, world, source, seconds, caplog):
         """After a long quiet: a record that has just arrived is no sign of anything."""
-        stage = await Stage.make(world)
-        ends, arrived = KafkaSource.ends, []
+        await source.start({})
+        assert await source.drained() == {"0", "1"}
+        seconds.now += 2 * WATCHDOG_SECONDS
+        await put(world, 0, b"a")
+        assert await source.drained() == {"1"}
+        assert "reconnecting" not in caplog.text
 
-        async def ends_with_one_more(source):
-            found = await ends(source)
-            if not arrived:
-                arrived.append(found["0"])
-                found["0"] += 1
-            return found
-
-        async with stage.run() as service:
-            await eventually(lambda: service.engine.closed == STEP - 1)
-            quiet_until = time.monotonic() + 2 * progress._WATCHDOG_SECONDS
-            await eventually(lambda: time.monotonic() > quiet_until)
-            monkeypatch.setattr(KafkaSource, "ends", ends_with_one_more)
-            stage.clock.now = over(STEP)
-            await eventually(lambda: service.engine.closed == STEP)
-        assert arrived
+    async def test_one_that_reads_is_not_however_far_behind_it_is(
+        self, world, source, seconds, caplog
+    ):
+        await put(world, 0, *(b"%d" % number for number in range(55)))
+        await source.start({})
+        for _ in range(4):
+            assert await source.drained() == {"1"}
+            seconds.now += WATCHDOG_SECONDS + 1
+            assert len((await read(source, 10))["0"]) == 10
+        assert await source.drained() == {"1"}
         assert "reconnecting" not in caplog.text
