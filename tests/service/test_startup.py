@@ -1,14 +1,12 @@
 """Settings become the parts of a run, or one sentence that names the wrong one."""
 
-import numpy as np
 import pytest
 
 from streamer.config import load
-from streamer.errors import SettingError, UnusableJournalError
-from streamer.ledger.contract import Entry, Life, Restored
+from streamer.errors import SettingError
+from streamer.ledger.contract import Life
 from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.service.startup import (
-    check_key,
     intake_of,
     key_of,
     life_of,
@@ -18,12 +16,8 @@ from streamer.service.startup import (
     timing_of,
 )
 from streamer.settings import PrivacySettings, StreamSettings
-from streamer.stream.decided import Decided
-from streamer.stream.engine import EngineState
-from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.timing import StepTiming
-from tests.stream.making import terms
 
 HEX = "0f" * 32
 
@@ -118,25 +112,6 @@ class TestKey:
     def test_a_run_that_keeps_nothing_has_one_for_itself(self):
         one, two = (pseudonyms_of(PrivacySettings(), None) for _ in range(2))
         assert one.fingerprint != two.fingerprint
-
-
-@pytest.mark.parametrize("charged", [0, 1])
-@pytest.mark.parametrize("same", [True, False])
-def test_another_key_is_let_in_only_while_nobody_is_charged(charged, same):
-    made = Pseudonyms(bytes.fromhex(HEX))
-    period = Period.containing(0, terms())
-    users, charges = np.arange(charged, dtype=np.uint64), np.ones(charged, dtype=np.uint16)
-    restored = Restored(
-        EngineState(3, period, users, charges),
-        Entry(Decided(3, 3, period)),
-        Published(3),
-        made.fingerprint if same else "another",
-    )
-    if same or not charged:
-        check_key(restored, made)
-    else:
-        with pytest.raises(UnusableJournalError, match="period 0 are under another key"):
-            check_key(restored, made)
 
 
 def test_the_intake_has_the_limits_of_the_settings():
