@@ -91,7 +91,7 @@ class Place:
         steps = (self.directory / "steps.jsonl").read_text().splitlines()
         restored = asyncio.run(_restored(self.directory / "journal"))
         state = restored.state
-        assert restored.published.step == state.closed
+        assert restored.published == state.closed
         assert state.charges.max() <= SETTINGS["privacy"]["contributions"]
         counters = dict(zip(state.users.tolist(), state.charges.tolist(), strict=True))
         return hitters, steps, state.closed, state.period, counters, dict(state.resting)

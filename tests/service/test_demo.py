@@ -228,7 +228,7 @@ async def test_what_fails_in_the_fleet_ends_the_demo(monkeypatch):
         raise ArithmeticError("broken")
         yield
 
-    monkeypatch.setattr("streamer.service.demo.sent_by", broken)
+    monkeypatch.setattr("streamer.fleet.live.sent_by", broken)
     demo = new_demo()
     running = asyncio.create_task(demo.run())
     await until(lambda: demo.board.promise is not None)

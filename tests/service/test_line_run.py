@@ -4,17 +4,15 @@ import asyncio
 import json
 import threading
 
-import pytest
-
-from streamer.ledger.contract import Life
-from streamer.ledger.file_ledger import FileLedger
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of
 from streamer.service.summary import Summary
 from streamer.stream.engine import Engine
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Audience
 from streamer.stream.timing import StepTiming
+from tests.service.noting import NotingLedger
 from tests.service.repeatable import KEY, Repeatable, event, settings
 
 TIMING = StepTiming(1000, lateness_ms=500)
@@ -23,20 +21,14 @@ TERMS = terms_of(SETTINGS.privacy)
 DEADLINE = 20
 
 
-class Kept:
-    """A sink that keeps what is published; `full` is set after so many steps."""
+class Kept(Audience):
+    """Keeps what is published; `full` is set after so many steps."""
 
     def __init__(self, steps=10**9):
         self.results, self.steps, self.full = [], [], threading.Event()
         self._wanted = steps
 
-    def sizes(self):
-        return {}
-
-    def take_back(self, published, torn):
-        raise AssertionError("nothing is restored here")
-
-    async def publish(self, publication):
+    def published(self, publication):
         self.results += [(each.step, each.item) for each in publication.results]
         self.steps += publication.steps
         if len(self.steps) >= self._wanted:
@@ -46,21 +38,19 @@ class Kept:
 class Bench:
     """Everything that a run needs, in memory."""
 
-    def __init__(self, timing=TIMING, sink=None):
+    def __init__(self, timing=TIMING, kept=None):
         intake = intake_of(SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)))
         self.engine = Engine(intake, TERMS, asked_by=Repeatable(threshold=3))
-        self.sink = sink or Kept()
-        self.journal = FileLedger(None, Life(timing.length_ms, 0), "key")
+        self.kept = kept or Kept()
         self.summary = Summary()
-        pipeline = Pipeline(self.engine, self.journal, self.sink, timing, self.summary)
+        pipeline = Pipeline(
+            *(self.engine, NotingLedger(), timing, None),
+            *(self.summary, self.kept, lambda _: None),
+        )
         self.run = LineRun(pipeline, timing, 1000)
 
     def read_live(self, stream, clock):
-        async def read():
-            await self.run.read_live(stream, clock)
-            await self.journal.close()
-
-        asyncio.run(asyncio.wait_for(read(), DEADLINE))
+        asyncio.run(asyncio.wait_for(self.run.read_live(stream, clock), DEADLINE))
         return self.summary
 
 
@@ -95,8 +85,8 @@ def test_events_count_for_the_step_that_they_lie_in():
     summary = bench.read_live(script, script.clock)
     assert summary.accepted == 60
     # Of a user's events in a step the latest counts: in step 100 that is b.
-    assert bench.sink.results == [(100, "b"), (101, "c")]
-    assert [record.step for record in bench.sink.steps] == [100, 101, 102, 103]
+    assert bench.kept.results == [(100, "b"), (101, "c")]
+    assert [record.step for record in bench.kept.steps] == [100, 101, 102, 103]
 
 
 def test_events_that_arrive_too_late_do_not_count():
@@ -109,7 +99,7 @@ def test_events_that_arrive_too_late_do_not_count():
     bench = Bench()
     summary = bench.read_live(script, script.clock)
     assert (summary.accepted, summary.late) == (20, 20)
-    assert bench.sink.results == [(100, "in time")]
+    assert bench.kept.results == [(100, "in time")]
 
 
 def test_events_from_before_the_start_are_of_a_step_that_is_over():
@@ -117,7 +107,7 @@ def test_events_from_before_the_start_are_of_a_step_that_is_over():
     bench = Bench()
     summary = bench.read_live(script, script.clock)
     assert (summary.accepted, summary.already_closed) == (0, 20)
-    assert bench.sink.results == []
+    assert bench.kept.results == []
 
 
 def test_a_step_that_lies_ahead_of_the_clock_stays_open_at_the_end():
@@ -131,7 +121,7 @@ def test_a_step_that_lies_ahead_of_the_clock_stays_open_at_the_end():
     bench = Bench()
     summary = bench.read_live(script, script.clock)
     assert (summary.accepted, summary.rejected["time_ahead"]) == (40, 20)
-    assert bench.sink.results == [(100, "now")]
+    assert bench.kept.results == [(100, "now")]
     assert bench.engine.closed == 100
     assert bench.engine.intake.open_steps == [102]
 
@@ -146,7 +136,7 @@ def test_a_fast_clock_does_not_close_a_step_for_others():
     )
     bench = Bench()
     assert bench.read_live(script, script.clock).accepted == 41
-    assert bench.sink.results == [(100, "b")]
+    assert bench.kept.results == [(100, "b")]
 
 
 def test_lines_across_reads_and_a_last_one_without_its_end_count():
@@ -157,30 +147,23 @@ def test_lines_across_reads_and_a_last_one_without_its_end_count():
     bench = Bench()
     summary = bench.read_live(script, script.clock)
     assert (summary.records, summary.accepted) == (20, 20)
-    assert bench.sink.results == [(100, "a")]
+    assert bench.kept.results == [(100, "a")]
 
 
 def test_steps_close_while_nothing_comes():
     class Silent:
-        def __init__(self, sink):
-            self._sink = sink
+        def __init__(self, kept):
+            self._kept = kept
 
         def read(self, size):
             del size
-            assert self._sink.full.wait(DEADLINE)
+            assert self._kept.full.wait(DEADLINE)
             return b""
 
     # Each look at the clock is half a step later.
     moments = iter(range(0, 10**9, 5))
     bench = Bench(StepTiming(10, lateness_ms=0), Kept(steps=20))
-    bench.read_live(Silent(bench.sink), lambda: next(moments))
-    steps = [record.step for record in bench.sink.steps]
+    bench.read_live(Silent(bench.kept), lambda: next(moments))
+    steps = [record.step for record in bench.kept.steps]
     assert len(steps) >= 20
     assert steps == list(range(len(steps)))
-
-
-@pytest.mark.parametrize("moment", [100_000, 101_499, 101_500, 102_000])
-def test_it_sleeps_until_the_next_step_is_over(moment):
-    seconds = Bench().run._until_next_close(moment)
-    assert 0 < seconds <= 1
-    assert TIMING.last_over(moment + round(1000 * seconds)) == TIMING.last_over(moment) + 1
