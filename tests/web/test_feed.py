@@ -118,7 +118,6 @@ async def test_nothing_is_sent_between_publications_but_heartbeats():
     stream.step(a=100)
     async with reading(stream, heartbeat_seconds=3600) as reader:
         await reader.published()
-        stream.board.closed(stream.decided(2, {}), stream.engine)
         following = asyncio.create_task(reader.message())
         for _ in range(50):
             await asyncio.sleep(0)
