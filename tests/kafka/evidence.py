@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.ledger_records import users_of
-from streamer.kafka.startup import connection_of
+from streamer.kafka.startup import connection_of, ledger_topics
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Restored
 from streamer.service.startup import life_of, pseudonyms_of, timing_of
@@ -61,15 +61,14 @@ async def restored(settings: Settings) -> Restored | None:
     connection, stream = connection_of(settings.kafka), settings.stream
     kafka = settings.kafka
     transactions = Transactions(connection, kafka.transactional_id, kafka.state_topic)
-    journal = KafkaLedger(
+    ledger = KafkaLedger(
         connection,
         transactions,
-        kafka.state_topic,
+        ledger_topics(kafka),
         life_of(timing_of(stream)),
-        kafka.events_topic,
         pseudonyms_of(settings.privacy, None).fingerprint,
     )
-    return await journal.restore()
+    return await ledger.restore()
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Stage:
             stream={"epoch": "2023-11-14T22:13:20Z", "ahead_seconds": AHEAD / 1000},
             kafka=self.kafka | changes,
         )
-        return running(settings, clock=self.clock, decider=self.decider)
+        return running(settings, clock=self.clock, asked_by=self.decider)
 
     async def send(self, arrival, partition=0, number=1, item="x", **more):
         """Events of so many users, all of them new."""

@@ -31,7 +31,7 @@ DEATHS = [
     Fate("decided"),
     Fate("appended"),
     Fate("publish sent"),  # while it recovers, twice
-    Fate("published"),
+    Fate("publish committed"),
     Fate("noted", 2),
     Fate("append sent", 3),
     Fate("append committed", 2),

@@ -137,10 +137,10 @@ async def works_with(world, settings):
     """A service with these settings reads, writes, keeps its journal, and is replaced."""
     decider = RepeatingDecider(threshold=1)
     given = world.settings(kafka=settings, stream={"step_seconds": 0.25, "lateness_seconds": 0.1})
-    async with running(given, decider=decider) as service:
+    async with running(given, asked_by=decider) as service:
         await produce(world.bootstrap, world.topic("events"), [Record(event(1, "crash"))])
         await eventually(lambda: service.summary.hitters)
-    async with running(given, decider=decider) as service:
+    async with running(given, asked_by=decider) as service:
         assert service.engine.charged == 1
     hitters = await values_of(world.bootstrap, world.topic("hitters"))
     assert [hitter["item"] for hitter in hitters] == ["crash"]

@@ -116,7 +116,7 @@ async def test_it_ends_in_order_under_load_and_goes_on_later(world, started, wha
         assert "Traceback" not in process.said
         before = await values_of(world.bootstrap, world.topic("steps"))
         decider = RepeatingDecider(threshold=1)
-        async with running(settings, decider=decider) as service:
+        async with running(settings, asked_by=decider) as service:
             await eventually(lambda: service.summary.steps >= 4)
     records = await values_of(world.bootstrap, world.topic("steps"))
     numbers = [record["step"] for record in records]

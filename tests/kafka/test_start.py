@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
+from streamer.kafka import ledger
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.topics import TopicAdmin
-from streamer.service import kafka_service
 from streamer.service.kafka_service import KafkaService
 from tests.kafka.conftest import World
 from tests.kafka.harness import eventually, running, values_of
@@ -44,7 +44,7 @@ async def test_who_is_stopped_while_it_waits_ends(world):
     [
         (TopicAdmin, "start"),
         (TopicAdmin, "facts"),
-        (kafka_service, "ends_of"),
+        (ledger, "ends_of"),
         (KafkaSource, "start"),
     ],
     ids=lambda each: getattr(each, "__name__", each),
