@@ -6,12 +6,9 @@ Compared with `np.argsort` of the same pseudonyms, in turns within one run: only
 ratio means anything on another machine.
 """
 
-from unittest.mock import patch
-
 import numpy as np
 from numpy.typing import NDArray
 
-import streamer.stream.engine as engine_module
 from benchmarks.bare_engine import TERMS, FilledSteps, new_intake
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, at_most, command_line
@@ -21,7 +18,7 @@ from streamer.stream.engine import Engine
 
 ITEMS = 100_000
 HEAVY_ITEMS, HEAVY_SHARE = 5, 0.05
-PARTS = ("contents", "active", "count", "decide", "charge")
+PARTS = ("holdings", "count", "decide", "charge")
 
 
 def measure(events: int = 1_000_000, rounds: int = 9) -> list[Row]:
@@ -49,12 +46,11 @@ def _closing(what: str, events: int, rounds: int, several: float) -> Row:
         buffer = StepBuffer()
         held = [names[item] for item in items.tolist()]
         buffer.add(users, held, generator.integers(0, STEP_MS, events))
-        buffer.contents = watch.measured("contents", buffer.contents)  # type: ignore[method-assign]
+        buffer.holdings = watch.measured("holdings", buffer.holdings)  # type: ignore[method-assign]
         intake.fill(step, buffer)
         with watch.measure("argsort"):
             np.argsort(users)
-        counting = watch.measured("count", count_holders)
-        with patch.object(engine_module, "count_holders", counting), watch.measure("close"):
+        with watch.measure("close"):
             decided = engine.close_next(step)
         if not decided.hitters or not len(decided.charged):
             raise RuntimeError("nothing was reported: this is not the work to be measured")
@@ -79,10 +75,10 @@ def _people(events: int, several: float, generator: np.random.Generator) -> NDAr
 
 
 def _watch_parts(watch: Stopwatch, engine: Engine) -> None:
-    counters, decider = engine.counters, engine._decider
-    counters.active = watch.measured("active", counters.active)  # type: ignore[method-assign]
-    counters.charge = watch.measured("charge", counters.charge)  # type: ignore[method-assign]
-    decider.decide = watch.measured("decide", decider.decide)  # type: ignore[method-assign]
+    counting, deciding = engine._counting, engine._deciding
+    counting.count = watch.measured("count", counting.count)  # type: ignore[method-assign]
+    counting.charge = watch.measured("charge", counting.charge)  # type: ignore[method-assign]
+    deciding.decide = watch.measured("decide", deciding.decide)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
