@@ -15,7 +15,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, command_line
-from streamer.kafka.consumer import BatchRecords
+from streamer.kafka.clients import BatchRecords
 
 SIZES = (1, 10, 1_000)
 VALUE = b'{"user": "u-123456", "item": "crash:NPE:Foo.java:42", "time": 1767225612000}'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 
@@ -56,6 +55,8 @@ class LiveFleet:
         return [PARTITION]
 
     async def poll(self, timeout_ms: int, skip: Collection[str] = ()) -> list[Batch]:
+        if self._preparing is not None and self._preparing.done():
+            await self._preparing  # it failed, and so does this
         now = self._clock()
         behind = self._timing.last_over(now) - self._known
         if behind > _LONGEST_LAG:
@@ -76,14 +77,13 @@ class LiveFleet:
 
     async def drained(self) -> set[str]:
         now = self._clock()
-        is_left = any(sent.arrivals[0] <= now for sent in self._waiting)
+        is_left = any(np.any(sent.arrivals[:1] <= now) for sent in self._waiting)
         return {PARTITION} if self._knows(now) and not is_left else set()
 
     async def stop(self) -> None:
         if self._preparing is not None:
             self._preparing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._preparing
+            await asyncio.wait([self._preparing])
 
     def _begin(self) -> int:
         """Another fleet, from the next step on. Its users do something else than the last one's."""

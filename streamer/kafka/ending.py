@@ -8,7 +8,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from streamer.kafka.consumer import client_of
+from streamer.kafka.clients import client_of
 
 _SECONDS = 2.0
 

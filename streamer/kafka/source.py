@@ -21,8 +21,8 @@ from aiokafka.errors import (
 from numpy.typing import NDArray
 
 from streamer.errors import SettingError, UnreachableError
+from streamer.kafka.clients import BatchConsumer
 from streamer.kafka.connection import Connection
-from streamer.kafka.consumer import BatchConsumer
 from streamer.kafka.ending import end_client
 from streamer.kafka.reasons import broker_errors
 from streamer.kafka.topics import TopicAdmin

@@ -29,9 +29,9 @@ from aiokafka.errors import (
 
 from streamer.backoff import Backoff
 from streamer.errors import FencedError, PublishError, SettingError
+from streamer.kafka.clients import TransactionProducer
 from streamer.kafka.connection import Connection
 from streamer.kafka.ending import end_client
-from streamer.kafka.producer import TransactionProducer
 from streamer.kafka.reasons import reason_of
 
 MARKER = b"transaction"

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from streamer.errors import InputError
 from streamer.lines.source import PARTITION, LineSplitter
 from streamer.stream.intake import Batch
 
@@ -37,7 +38,11 @@ class LiveLines:
         done, _ = await asyncio.wait([self._reading], timeout=timeout_ms / 1000)
         if not done:
             return []
-        block, self._reading = self._reading.result(), None
+        reading, self._reading = self._reading, None
+        try:
+            block = reading.result()
+        except OSError as error:
+            raise InputError(f"the source cannot be read: {error.strerror}") from None
         self.ended = not block
         lines = self._splitter.feed(block) if block else self._splitter.end()
         records = [line for line in lines if line.strip()]

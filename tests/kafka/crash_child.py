@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from streamer import cli
 from streamer.kafka import transactions
-from streamer.kafka.producer import TransactionProducer
+from streamer.kafka.clients import TransactionProducer
 from streamer.ledger.contract import SnapshotRule
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
 from tests.service.repeatable import Repeatable

@@ -16,14 +16,14 @@ import pytest
 
 from tests.test_architecture import imported, modules, name_of
 
-OURS = {"kafka/consumer.py", "kafka/producer.py"}
+OURS = {"kafka/clients.py"}
 PRIVATE_MODULES = {"aiokafka.consumer.fetcher", "aiokafka.producer.sender"}
 
 WHAT_TO_DO = """\
 aiokafka {version}: {change}.
-streamer/kafka/consumer.py and streamer/kafka/producer.py use private parts of aiokafka 0.14.
+streamer/kafka/clients.py uses private parts of aiokafka 0.14.
 1. Compare aiokafka/consumer/fetcher.py and aiokafka/producer/sender.py of both versions.
-2. Adapt the two modules, and what this test expects.
+2. Adapt the module, and what this test expects.
 3. Run tests/kafka, and python -m benchmarks.batches with both versions.
 4. Then raise the bound in pyproject.toml, and constraints.txt.
 Until that is done, keep aiokafka below this version."""
@@ -135,8 +135,8 @@ async def make():
 
 before = parts()
 from streamer.kafka import source, transactions
-from streamer.kafka.consumer import BatchConsumer
-from streamer.kafka.producer import TransactionProducer
+from streamer.kafka.clients import BatchConsumer
+from streamer.kafka.clients import TransactionProducer
 asyncio.run(make())
 after = parts()
 print([f"{owner}: {name}" for (owner, name), part in before.items()

@@ -10,7 +10,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
-from streamer.kafka.consumer import BatchConsumer, BatchRecords
+from streamer.kafka.clients import BatchConsumer, BatchRecords
 from tests.kafka.harness import DEADLINE, make_topic
 
 PLACE = TopicPartition("events", 0)

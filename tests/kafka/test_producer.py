@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer.kafka.producer import TransactionProducer
+from streamer.kafka.clients import TransactionProducer
 from tests.kafka.harness import DEADLINE, make_topic
 
 OURS, SHIPPED = 0.002, 0.02

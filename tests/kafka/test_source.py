@@ -9,8 +9,8 @@ from aiokafka.admin import RecordsToDelete
 from aiokafka.errors import KafkaConnectionError
 
 from streamer.errors import UnreachableError
+from streamer.kafka.clients import BatchConsumer
 from streamer.kafka.connection import Connection
-from streamer.kafka.consumer import BatchConsumer
 from streamer.kafka.source import COMMIT_SECONDS, WATCHDOG_SECONDS, KafkaSource
 from streamer.kafka.topics import TopicAdmin
 from tests.kafka.conftest import World

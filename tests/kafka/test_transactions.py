@@ -8,8 +8,8 @@ from aiokafka.errors import KafkaTimeoutError
 
 from streamer.errors import FencedError, PublishError
 from streamer.kafka import transactions as module
+from streamer.kafka.clients import TransactionProducer
 from streamer.kafka.connection import Connection
-from streamer.kafka.producer import TransactionProducer
 from streamer.kafka.transactions import MARKER, Message, Transactions
 from tests.kafka.harness import make_topic, records_of
 
