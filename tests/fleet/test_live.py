@@ -147,9 +147,8 @@ async def test_what_fails_while_steps_are_prepared_is_raised():
     async def keep_polling():
         while True:
             await fleet.poll(1)
-            clock.now += 1000
+            await asyncio.sleep(0)  # the thread reports
 
     with pytest.raises(ArithmeticError):
         await asyncio.wait_for(keep_polling(), DEADLINE)
-    with pytest.raises(ArithmeticError):
-        await fleet.stop()
+    await fleet.stop()
