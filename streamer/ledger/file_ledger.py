@@ -105,6 +105,8 @@ class FileLedger:
             await asyncio.to_thread(self._writing, "nothing was changed", self._prune)
 
     async def append(self, entry: Entry) -> None:
+        if self._is_new is None:
+            raise MonitorError("a ledger must be restored before anything is appended")
         outcome = "nothing of this step was published"
         await asyncio.to_thread(self._writing, outcome, self._append, entry)
         self._is_new = False
@@ -140,8 +142,6 @@ class FileLedger:
             self._outputs.check_not_longer(past.outputs)
 
     def _append(self, entry: Entry) -> None:
-        if self._is_new is None:
-            raise MonitorError("a ledger must be restored before anything is appended")
         decided = entry.decided
         if self._is_new:
             self._tables.put_published(decided.first - 1, self._sizes())
