@@ -1,9 +1,15 @@
 """What holds for every test."""
 
 import logging
+import os
+import secrets
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.kafka.broker import Broker
+from tests.kafka.conftest import World, begin
 
 # How long an example takes says something about the machine alone.
 settings.register_profile("any machine", deadline=None)
@@ -36,3 +42,24 @@ def logging_as_it_was():
     root.setLevel(level)
     for name, its in levels.items():
         logging.getLogger(name).setLevel(its)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory) -> Iterator[str]:
+    """Where the broker of this run listens, without encryption and without passwords.
+
+    The one that STREAMER_TEST_KAFKA names, or one that is fetched and started here. Defined
+    here and not beside the tests of Kafka, so that all rooms share one broker a process.
+    """
+    given = os.environ.get("STREAMER_TEST_KAFKA")
+    if given:
+        yield given
+        return
+    broker = begin(Broker(tmp_path_factory.mktemp("kafka")))
+    yield broker.bootstrap
+    broker.stop()
+
+
+@pytest.fixture
+def world(bootstrap) -> World:
+    return World(bootstrap, f"test-{secrets.token_hex(6)}")

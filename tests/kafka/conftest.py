@@ -1,12 +1,10 @@
-"""The broker of the test run, and a world of its own on it for each test.
+"""Brokers for the tests, and the settings of a world of its own for each test.
 
-The broker is the one that STREAMER_TEST_KAFKA names, or one that is fetched and started
-here. Where neither can be had the tests are skipped with one line that says why; with
+Where no broker can be had the tests are skipped with one line that says why; with
 CI=true they fail instead.
 """
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,18 +46,6 @@ def begin(broker: Broker) -> Broker:
         broker.format()
         broker.start()
     return broker
-
-
-@pytest.fixture(scope="session")
-def bootstrap(tmp_path_factory) -> Iterator[str]:
-    """Where the broker of this run listens, without encryption and without passwords."""
-    given = os.environ.get("STREAMER_TEST_KAFKA")
-    if given:
-        yield given
-        return
-    broker = begin(Broker(tmp_path_factory.mktemp("kafka")))
-    yield broker.bootstrap
-    broker.stop()
 
 
 @pytest.fixture
@@ -108,8 +94,3 @@ class World:
 
     def topic(self, kind: str) -> str:
         return f"{self.name}.{kind}"
-
-
-@pytest.fixture
-def world(bootstrap) -> World:
-    return World(bootstrap, f"test-{secrets.token_hex(6)}")
