@@ -1,4 +1,4 @@
-"""A damaged journal is refused, or read exactly; it is never taken for another or a new one."""
+"""A damaged ledger is refused, or read exactly; it is never taken for another or a new one."""
 
 import asyncio
 import random
@@ -15,10 +15,12 @@ from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger, peek
 from streamer.ledger.file_tables import Tables
+from streamer.ledger.output_files import OutputFiles
 from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
+from tests.ledger.making import facts_of, publication_of
 
 pytestmark = pytest.mark.slow
 
@@ -37,50 +39,42 @@ def entry(step: int, period: Period) -> Entry:
     return Entry(decided, {"lines": 10 * step})
 
 
-async def fill(journal: FileLedger) -> None:
+async def fill(ledger: FileLedger) -> None:
     """Decisions, charges, a snapshot, charges after it; the last one is unpublished."""
     period = Period.containing(FIRST, TERMS)
-    await journal.note_published(Published(FIRST - 1, {"/hitters": 0}))
     for step in range(FIRST, LAST + 1):
-        await journal.append(entry(step, period))
+        decision = entry(step, period)
+        await ledger.append(decision)
         if step < LAST:
-            await journal.note_published(Published(step, {"/hitters": 100 * step}))
+            await ledger.publish(publication_of(decision.decided))
         if step == 12:
-            state = (await journal.restore()).state
-            await journal.snapshot(state.users, state.charges)
+            state = (await ledger.restore()).state
+            await ledger.snapshot(state.users, state.charges)
 
 
 async def told(directory: Path) -> tuple | None:
-    """Everything that a journal says; None if it says that it is new."""
-    journal = FileLedger(directory / DATABASE, LIFE, KEY)
+    """Everything that a ledger says; None if it says that it is new."""
+    ledger = FileLedger(directory / DATABASE, LIFE, KEY)
     try:
-        restored = await journal.restore()
-        if restored is None:
-            return None
-        state, last = restored.state, restored.last
-        return (
-            (state.closed, state.period, dict(state.resting)),
-            (state.users.tolist(), state.charges.tolist(), restored.key),
-            (last.decided.step, last.decided.first, last.decided.hitters, dict(last.offsets)),
-            (restored.published.step, dict(restored.published.outputs)),
-            [
-                (each.step, each.first, each.hitters, each.period)
-                for each in await journal.history(99)
-            ],
-        )
+        restored = await ledger.restore()
+        outputs = Tables(ledger._database).published()[1] if restored else {}
+        return restored and (facts_of(restored), outputs)
     finally:
-        await journal.close()
+        await ledger.close()
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The directory of a journal."""
+    """The directory of a ledger."""
     directory = tmp_path_factory.mktemp("whole")
 
     async def make() -> None:
-        journal = FileLedger(directory / DATABASE, LIFE, KEY)
-        await fill(journal)
-        await journal.close()
+        outputs = OutputFiles(directory / "hitters.jsonl", directory / "steps.jsonl")
+        ledger = FileLedger(directory / DATABASE, LIFE, KEY, outputs)
+        assert await ledger.restore() is None
+        await ledger.claim()
+        await fill(ledger)
+        await ledger.close()
 
     asyncio.run(make())
     return directory
@@ -88,7 +82,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["step", "snapshot"])
 def half(request, whole, tmp_path_factory):
-    """The directory of a journal as a process leaves it that was killed in the middle of a
+    """The directory of a ledger as a process leaves it that was killed in the middle of a
     transaction: pages of it are in the file, and those before it in the file beside it."""
     directory = shutil.copytree(whole, tmp_path_factory.mktemp("half") / "open")
     database = sqlite3.connect(directory / DATABASE, isolation_level=None)
@@ -135,7 +129,7 @@ def pages_swapped(content: bytearray, chance: random.Random) -> None:
 
 
 def damaged(directory: Path, file: str, damage, seed: int, work: Path) -> tuple | str | None:
-    """What a copy of this journal says after the damage."""
+    """What a copy of this ledger says after the damage."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(directory, work)
     content = bytearray((work / file).read_bytes())

@@ -2,12 +2,14 @@
 
 import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from streamer.errors import OutputError, PublishError, UnusableJournalError
-from streamer.ledger.output_files import FileSink, check_writable
+from streamer.ledger.output_files import OutputFiles, check_writable
 from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord, StepRecord
 
@@ -30,21 +32,25 @@ def steps(tmp_path):
     return tmp_path / "steps.jsonl"
 
 
-@pytest.fixture
-def sink(hitters, steps):
-    sink = FileSink(hitters, steps)
-    yield sink
-    sink.close()
+@contextmanager
+def opened(hitters, steps=None, torn=MappingProxyType({})):
+    outputs = OutputFiles(hitters, steps)
+    outputs.open(torn)
+    try:
+        yield outputs
+    finally:
+        outputs.close()
 
 
 def items_in(path):
     return [json.loads(line)["item"] for line in path.read_bytes().splitlines()]
 
 
-class TestPublishing:
-    async def test_hitters_and_steps_go_to_their_files(self, sink, hitters, steps):
-        await sink.publish(publication(1, "a", "b\n\u2028"))
-        await sink.publish(publication(2))
+class TestWriting:
+    def test_hitters_and_steps_go_to_their_files(self, hitters, steps):
+        with opened(hitters, steps) as outputs:
+            outputs.write(publication(1, "a", "b\n\u2028"))
+            outputs.write(publication(2))
         assert items_in(hitters) == ["a", "b\n\u2028"]
         found = {"step": 1, "start": START, "end": END, "item": "a", "estimate": 9, "margin": 2}
         promised = {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 0}
@@ -55,92 +61,83 @@ class TestPublishing:
             {"step": 2, "start": START, "end": END, "hitters": 0, "period": 0},
         ]
 
-    async def test_hitters_go_to_standard_output_without_a_file(self, capfd):
-        sink = FileSink(None, None)
-        await sink.publish(publication(1, "a"))
-        await sink.publish(publication(2))
-        sink.close()
-        out = capfd.readouterr().out
-        assert json.loads(out)["item"] == "a"
-        assert sink.sizes() == {}
+    def test_hitters_go_to_standard_output_without_a_file(self, capfd):
+        with opened(None) as outputs:
+            outputs.write(publication(1, "a"))
+            outputs.write(publication(2))
+            assert outputs.sizes() == {}
+        assert json.loads(capfd.readouterr().out)["item"] == "a"
 
-    async def test_what_is_there_is_kept(self, hitters):
+    def test_what_is_there_is_kept(self, hitters):
         hitters.write_text("mine\n")
-        sink = FileSink(hitters, None)
-        await sink.publish(publication(1, "a"))
-        sink.close()
+        with opened(hitters) as outputs:
+            outputs.write(publication(1, "a"))
         assert hitters.read_text().startswith("mine\n{")
 
-    async def test_a_last_line_that_lacks_its_end_gets_one(self, hitters):
+    def test_a_last_line_that_lacks_its_end_gets_one(self, hitters):
         hitters.write_text("mi")
-        sink = FileSink(hitters, None)
-        await sink.publish(publication(1, "a"))
-        await sink.publish(publication(2, "b"))
-        sink.close()
+        with opened(hitters) as outputs:
+            outputs.write(publication(1, "a"))
+            outputs.write(publication(2, "b"))
         first, *rest = hitters.read_text().splitlines()
         assert first == "mi"
         assert [json.loads(line)["item"] for line in rest] == ["a", "b"]
 
-    async def test_a_write_that_fails_says_that_it_will_be_made_up_for(self):
-        sink = FileSink(Path("/dev/full"), None)
-        with pytest.raises(PublishError, match=r"No space left.*will be published"):
-            await sink.publish(publication(1, "a"))
-        sink.close()
+    def test_a_write_that_fails_says_that_it_will_be_made_up_for(self):
+        with (
+            opened(Path("/dev/full")) as outputs,
+            pytest.raises(PublishError, match=r"No space left.*will be published"),
+        ):
+            outputs.write(publication(1, "a"))
+
+    def test_results_are_no_programs(self, hitters, steps):
+        with opened(hitters, steps):
+            assert not any(path.stat().st_mode & 0o111 for path in (hitters, steps))
 
 
-class TestTakingBack:
-    async def test_sizes_are_by_the_path_from_the_root(self, tmp_path, monkeypatch):
+class TestSizes:
+    def test_they_are_by_the_path_from_the_root(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        sink = FileSink(Path("h.jsonl"), Path("s.jsonl"))
-        await sink.publish(publication(1))
-        size = (tmp_path / "s.jsonl").stat().st_size
-        assert sink.sizes() == {f"{tmp_path}/h.jsonl": 0, f"{tmp_path}/s.jsonl": size}
-        sink.close()
+        with opened(Path("h.jsonl"), Path("s.jsonl")) as outputs:
+            outputs.write(publication(1))
+            size = (tmp_path / "s.jsonl").stat().st_size
+            assert outputs.sizes() == {f"{tmp_path}/h.jsonl": 0, f"{tmp_path}/s.jsonl": size}
 
-    async def test_a_torn_publication_is_cut_off(self, sink, hitters, steps):
-        await sink.publish(publication(1, "a"))
-        known = Published(1, sink.sizes())
-        before = hitters.read_bytes(), steps.read_bytes()
-        await sink.publish(publication(2, "b", "c"))
-        sink.take_back(known, torn=True)
-        assert (hitters.read_bytes(), steps.read_bytes()) == before
-        await sink.publish(publication(2, "b", "c"))
-        assert items_in(hitters) == ["a", "b", "c"]
+    def test_a_device_is_written_and_has_none(self):
+        with opened(Path(os.devnull), torn={os.devnull: 0}) as outputs:
+            outputs.write(publication(1, "a"))
+            assert outputs.sizes() == {}
 
-    async def test_results_that_the_journal_knows_nothing_of_are_refused(self, sink, hitters):
-        await sink.publish(publication(1, "a"))
-        known = Published(1, sink.sizes())
-        await sink.publish(publication(2, "b"))
-        content = hitters.read_bytes()
-        with pytest.raises(UnusableJournalError, match=r"hitters\.jsonl.*journal is older"):
-            sink.take_back(known, torn=False)
-        assert hitters.read_bytes() == content
-
-    @pytest.mark.parametrize("torn", [True, False])
-    async def test_nothing_is_cut_that_is_not_longer_or_not_known(self, sink, hitters, torn):
-        await sink.publish(publication(1, "a"))
-        content = hitters.read_bytes()
-        sink.take_back(Published(1, {"/another/file": 0}), torn)
-        sink.take_back(Published(1, sink.sizes()), torn)
-        sink.take_back(Published(1, {str(hitters): 10**6}), torn)
-        assert hitters.read_bytes() == content
-
-    async def test_a_device_is_written_and_has_no_size(self):
-        sink = FileSink(Path(os.devnull), None)
-        await sink.publish(publication(1, "a"))
-        assert sink.sizes() == {}
-        sink.take_back(Published(0, {os.devnull: 0}), torn=True)
-        sink.close()
-
-    async def test_a_pipe_is_written_and_has_no_size(self):
+    def test_a_pipe_is_written_and_has_none(self):
         reading, writing = os.pipe()
-        sink = FileSink(Path(f"/dev/fd/{writing}"), None)
-        await sink.publish(publication(1, "a"))
-        assert sink.sizes() == {}
-        sink.close()
+        with opened(Path(f"/dev/fd/{writing}")) as outputs:
+            outputs.write(publication(1, "a"))
+            assert outputs.sizes() == {}
         os.close(writing)
         with os.fdopen(reading) as pipe:
             assert json.loads(pipe.read())["item"] == "a"
+
+
+class TestCutting:
+    def test_a_torn_publication_is_cut_off(self, hitters, steps):
+        with opened(hitters, steps) as outputs:
+            outputs.write(publication(1, "a"))
+            known, before = outputs.sizes(), (hitters.read_bytes(), steps.read_bytes())
+            outputs.write(publication(2, "b", "c"))
+        with opened(hitters, steps, known) as outputs:
+            assert (hitters.read_bytes(), steps.read_bytes()) == before
+            outputs.write(publication(2, "b", "c"))
+        assert items_in(hitters) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("missing", [None, 0, 10**6])
+    def test_nothing_is_cut_that_is_not_longer_or_not_known(self, hitters, missing):
+        """`missing`: how much shorter than noted the file is; None: it was not noted."""
+        with opened(hitters) as outputs:
+            outputs.write(publication(1, "a"))
+        content = hitters.read_bytes()
+        known = {} if missing is None else {str(hitters): len(content) + missing}
+        with opened(hitters, torn={"/another/file": 0, **known}):
+            assert hitters.read_bytes() == content
 
 
 class TestChecking:
@@ -170,8 +167,36 @@ class TestChecking:
 
     def test_opening_what_cannot_be_written_is_one_sentence(self, tmp_path):
         with pytest.raises(OutputError, match="cannot be written: No such file"):
-            FileSink(tmp_path / "no" / "out", None)
+            OutputFiles(tmp_path / "no" / "out", None).open({})
 
+    @pytest.fixture
+    def written(self, hitters):
+        """An output with one result in it, and its size."""
+        with opened(hitters) as outputs:
+            outputs.write(publication(1, "a"))
+            return OutputFiles(hitters, None), outputs.sizes()
 
-def test_results_are_no_programs(sink, hitters, steps):
-    assert not any(path.stat().st_mode & 0o111 for path in (hitters, steps))
+    def test_results_that_the_ledger_knows_nothing_of_are_refused(self, written, hitters):
+        outputs, known = written
+        outputs.check_not_longer(known)
+        content = hitters.read_bytes() + b"{}\n"
+        hitters.write_bytes(content)
+        with pytest.raises(UnusableJournalError, match=r"hitters\.jsonl.*journal is older"):
+            outputs.check_not_longer(known)
+        assert hitters.read_bytes() == content
+
+    def test_a_file_that_is_shorter_or_not_known_is_not(self, written, hitters):
+        outputs, _ = written
+        outputs.check_not_longer({"/another/file": 0})
+        outputs.check_not_longer({str(hitters): 10**6})
+
+    def test_results_without_any_ledger_are_refused(self, written, hitters):
+        outputs, _ = written
+        with pytest.raises(UnusableJournalError, match=r"hitters\.jsonl.* --start-anew"):
+            outputs.check_empty()
+
+    def test_no_file_and_an_empty_one_are_no_results(self, hitters, steps):
+        hitters.touch()
+        OutputFiles(hitters, steps).check_empty()
+        OutputFiles(Path(os.devnull), None).check_empty()
+        assert not steps.exists()
