@@ -1,0 +1,146 @@
+"""A ledger that version 0.1.0 wrote is restored as 0.1.0 restored it, and goes on.
+
+`data/0.1.0` was written by that version's own code: two periods, a snapshot in parts, charges
+since, and a last decision that a crash kept from being noted as published. The file journal
+comes with its key and its results, the last of them half written; the state topic as the last
+value of each key. `restored.json` is what that version restored from each of them.
+"""
+
+import base64
+import gzip
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from streamer.kafka.ledger import interpret
+from streamer.ledger import output_files
+from streamer.ledger.contract import Entry, Life
+from streamer.ledger.directory import JournalDirectory
+from streamer.ledger.file_ledger import peek
+from streamer.ledger.file_tables import Tables
+from streamer.monitors.seam import Hitter
+from streamer.service.resume import check_key
+from streamer.stream.decided import Decided
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.timing import StepTiming
+from tests.ledger.making import counters_of, entry, facts_of, publication_of, users
+from tests.ledger.stores import FileStore, KafkaStore
+
+DATA = Path(__file__).parent / "data" / "0.1.0"
+RESTORED = json.loads((DATA / "restored.json").read_text())
+LIFE = Life(60_000, 1_767_225_600_000)
+TIMING = StepTiming(LIFE.length_ms, LIFE.epoch_ms)
+KEY = Pseudonyms(bytes.fromhex((DATA / "key").read_text()))
+EVENTS = "events"
+"""The topic whose events the state topic is about."""
+
+
+def state_records():
+    records = json.loads((DATA / "state-topic.json").read_text())
+    return {key.encode(): base64.b64decode(value) for key, value in records.items()}
+
+
+def written(directory):
+    """The files that were left."""
+    store = FileStore(directory)
+    for name in ("key", "hitters.jsonl", "steps.jsonl"):
+        shutil.copy(DATA / name, directory)
+    store.path.write_bytes(gzip.decompress((DATA / "journal.sqlite.gz").read_bytes()))
+    return store
+
+
+@pytest.fixture(params=["file", pytest.param("kafka", marks=pytest.mark.kafka)])
+async def store(request, tmp_path, monkeypatch):
+    if request.param == "file":
+        # The results were in another directory, whose name is in the journal.
+        monkeypatch.setattr(output_files, "_name", lambda path: f"/results/{path.name}")
+        return written(tmp_path)
+    store = KafkaStore(request.getfixturevalue("world"))
+    store.topics = replace(store.topics, events=EVENTS)
+    await store.make()
+    await store.put(state_records())
+    return store
+
+
+async def test_it_is_restored_as_it_was(store):
+    restored = await store.restored(life=LIFE, key=KEY)
+    assert facts_of(restored) == RESTORED
+    check_key(restored, KEY)
+
+
+async def test_it_goes_on(store):
+    async with store.opened(life=LIFE, key=KEY) as ledger:
+        restored = await ledger.restore()
+        await ledger.claim()
+        last = restored.last.decided
+        await ledger.publish(publication_of(last, restored.published, TIMING))
+        decided = Decided(15, 15, restored.state.period, (Hitter("new", 600),), users(5, 8))
+        await ledger.append(Entry(decided, {"0": 1500, "1": 15}))
+        await ledger.publish(publication_of(decided, timing=TIMING))
+    results, steps = await store.published()
+    assert [(each["step"], each["item"], each["estimate"]) for each in results][-3:] == [
+        *((14, hitter.item, hitter.estimate) for hitter in last.hitters),
+        (15, "new", 600),
+    ]
+    assert len({(each["step"], each["item"]) for each in results}) == len(results)
+    recorded = [each["step"] for each in steps]
+    assert recorded == [*range(recorded[0], 16)]
+    now = facts_of(await store.restored(life=LIFE, key=KEY))
+    counters = dict(RESTORED["counters"])
+    assert dict(now["counters"]) == {**counters, 5: counters[5] + 1, 8: 1}
+    assert (now["closed"], now["published"], now["offsets"]) == (15, 15, {"0": 1500, "1": 15})
+    assert now["history"][:-1] == RESTORED["history"]
+    assert now["resting"] == {
+        **{item: step for item, step in RESTORED["resting"].items() if step > 16},
+        "new": 18,
+    }
+
+
+async def test_it_can_take_a_snapshot(store):
+    state = (await store.restored(life=LIFE, key=KEY)).state
+    async with store.resumed(life=LIFE, key=KEY) as ledger:
+        await ledger.snapshot(state.users, state.charges)
+    assert facts_of(await store.restored(life=LIFE, key=KEY)) == RESTORED
+
+
+async def test_a_new_period_can_begin(store):
+    period = (await store.restored(life=LIFE, key=KEY)).state.period
+    async with store.resumed(life=LIFE, key=KEY) as ledger:
+        await ledger.append(Entry(Decided(20, 15, period.at(20, period.terms), (), users(9))))
+    assert counters_of(await store.restored(life=LIFE, key=KEY)) == {9: 1}
+
+
+def test_a_look_at_the_files_finds_the_same(tmp_path):
+    life, restored = peek(written(tmp_path).path)
+    assert (life, facts_of(restored)) == (LIFE, RESTORED)
+
+
+async def test_one_that_was_left_before_its_first_decision_is_new(tmp_path):
+    """It noted what comes before the first decision on its own, not together with it."""
+    store = FileStore(tmp_path)
+    assert await store.restored() is None
+    with closing(sqlite3.connect(store.path)) as database, database:
+        Tables(database).put_published(6, {"/results/hitters.jsonl": 0})
+    async with store.opened() as ledger:
+        assert await ledger.restore() is None
+        await ledger.claim()
+        await ledger.append(entry(9, [5], ["a"]))
+    assert (await store.restored()).published == 8
+
+
+def test_its_key_is_found(tmp_path):
+    written(tmp_path)
+    directory = JournalDirectory(tmp_path)
+    assert Pseudonyms(bytes.fromhex(directory.key())).fingerprint == RESTORED["key"]
+    directory.close()
+
+
+def test_the_records_of_the_topic_say_the_same():
+    records = state_records()
+    del records[b"transaction"]
+    assert facts_of(interpret(records, "state", EVENTS, LIFE).restored) == RESTORED
