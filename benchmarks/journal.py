@@ -24,6 +24,7 @@ from streamer.ledger.file_ledger import FileLedger
 from streamer.monitors.counters import Counters
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
+from streamer.stream.publication import Publication
 
 STEPS_SINCE = 5
 LIFE, KEY = Life(60_000, 0), "0123456789abcdef"
@@ -44,7 +45,7 @@ async def _measure(number: int, place: Path) -> list[Row]:
     directory.mkdir()
     period = Period.containing(1, TERMS)
     journal = FileLedger(directory / DATABASE, LIFE, KEY)
-    await journal.note_published(Published(0))
+    await journal.restore()
     await journal.append(Entry(Decided(1, 1, period)))
     seconds: dict[str, float] = {}
     with _measured(seconds, "snapshot"):
@@ -107,7 +108,7 @@ def _plain_file(path: Path, content: bytes) -> tuple[float, float]:
 
 
 def _charged_users(number: int, generator: np.random.Generator) -> Counters:
-    """So many users, each charged one to k times."""
+    """This many users, each charged one to k times."""
     users = np.unique(generator.integers(0, 2**64, number, dtype=np.uint64))
     charges = generator.integers(1, TERMS.contributions + 1, len(users)).astype(np.uint16)
     counters = Counters(TERMS.contributions)
@@ -126,7 +127,7 @@ async def _charge_until_due(
         step += 1
         charged = active[generator.random(len(active)) < 1 / STEPS_SINCE]
         await journal.append(Entry(Decided(step, step, period, (), charged)))
-        await journal.note_published(Published(step))
+        await journal.publish(Publication(step, (), ()))
 
 
 if __name__ == "__main__":

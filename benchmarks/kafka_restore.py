@@ -1,8 +1,8 @@
-"""How fast the budgets of charged users are had back from the state topic.
+"""How fast the budgets of charged users are restored from the state topic.
 
     python -m benchmarks.kafka_restore [--users 1000000 --rounds 1]
 
-A journal writes them: a snapshot, and then charges until the next one is due. What is read
+A ledger writes them: a snapshot, and then charges until the next one is due. What is read
 is what compaction leaves of that, right after the snapshot and right before the next one.
 Restoring takes turns with a consumer of the same settings that reads the same topic and
 does nothing with it.
@@ -25,7 +25,7 @@ from benchmarks.kafka import broker, make_topic
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, at_least, command_line
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaLedger
+from streamer.kafka.ledger import KafkaLedger, LedgerTopics
 from streamer.kafka.transactions import Message, Transactions, committed_consumer, read_committed
 from streamer.ledger.contract import Entry, Life, Restored
 from streamer.monitors.counters import Counters
@@ -61,14 +61,14 @@ class StateTopic:
     def transactions(self) -> Transactions:
         return Transactions(self.connection, self.name, self.name)
 
-    def journal(self, transactions: Transactions) -> KafkaLedger:
-        life = Life(60_000, 0)
-        return KafkaLedger(self.connection, transactions, self.name, life, "events", "0" * 16)
+    def ledger(self, transactions: Transactions) -> KafkaLedger:
+        topics = LedgerTopics(self.name, f"{self.name}.hitters", f"{self.name}.steps", "events")
+        return KafkaLedger(self.connection, transactions, topics, Life(60_000, 0), "0" * 16)
 
     async def restore(self) -> Restored:
-        restored = await self.journal(self.transactions()).restore()
+        restored = await self.ledger(self.transactions()).restore()
         if restored is None:
-            raise RuntimeError("nothing was had back: this is not the work to be measured")
+            raise RuntimeError("nothing was restored: this is not the work to be measured")
         return restored
 
     async def drain(self) -> None:
@@ -110,7 +110,7 @@ def _filled(written: StateTopic, taken: StateTopic, due: StateTopic, users: int)
 
 
 async def _fill(written: StateTopic, taken: StateTopic, due: StateTopic, number: int) -> None:
-    """Charge so many users, some of them several times, and take a snapshot; then charge some
+    """Charge this many users, some of them several times, and take a snapshot; then charge some
     of those who still count, and of new ones, until the next is due."""
     generator = np.random.default_rng(1)
     total = round((1 + NEW) * number)
@@ -120,20 +120,21 @@ async def _fill(written: StateTopic, taken: StateTopic, due: StateTopic, number:
     await written.make()
     transactions = written.transactions()
     await transactions.start()
-    journal = written.journal(transactions)
+    ledger = written.ledger(transactions)
+    await ledger.restore()
 
     async def charge(users: Users, share: float) -> None:
         nonlocal step
         step += 1
         charged = users[counters.active(users) & (generator.random(len(users)) < share)]
         counters.charge(charged)
-        await journal.append(Entry(Decided(step, step, period, (), charged)))
+        await ledger.append(Entry(Decided(step, step, period, (), charged)))
 
     for share in SHARES:
         await charge(known, share)
-    await journal.snapshot(*counters.snapshot())
+    await ledger.snapshot(*counters.snapshot())
     await _copy(written, taken)
-    while not journal.snapshot_due:
+    while not ledger.snapshot_due:
         await charge(everybody, SHARE_SINCE)
     await _copy(written, due)
     await transactions.stop()

@@ -9,7 +9,7 @@ from benchmarks.bare_engine import TERMS
 from benchmarks.kafka import KEY, Deployment, make_topic
 from benchmarks.workload import START, STEP_MS
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaLedger
+from streamer.kafka.ledger import KafkaLedger, LedgerTopics
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Entry, Life
 from streamer.monitors.counters import Counters
@@ -17,6 +17,7 @@ from streamer.monitors.seam import Users
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import Publication
 
 
 async def write_past(
@@ -27,26 +28,22 @@ async def write_past(
 ) -> None:
     """Steps from 0 on, in each of which this share of the users that still count is charged,
     and a snapshot at the end. Users are pseudonyms in rising order."""
-    topic, connection = deployment.topic("state"), Connection((deployment.bootstrap,))
-    await make_topic(deployment.bootstrap, topic, 1, cleanup_policy="compact")
-    transactions = Transactions(connection, deployment.name, topic)
+    topics = LedgerTopics(
+        *map(deployment.topic, ("state", "hitters", "steps")), deployment.events_topic
+    )
+    connection = Connection((deployment.bootstrap,))
+    await make_topic(deployment.bootstrap, topics.state, 1, cleanup_policy="compact")
+    transactions = Transactions(connection, deployment.name, topics.state)
     await transactions.start()
     fingerprint = Pseudonyms(bytes.fromhex(KEY)).fingerprint
-    journal = KafkaLedger(
-        connection,
-        transactions,
-        topic,
-        Life(STEP_MS, START),
-        deployment.events_topic,
-        fingerprint,
-    )
-    await journal.restore()
-    await journal.note_published(Published(len(shares) - 1))
+    ledger = KafkaLedger(connection, transactions, topics, Life(STEP_MS, START), fingerprint)
+    await ledger.restore()
     generator, counters = np.random.default_rng(1), Counters(contributions)
     period = Period.containing(0, replace(TERMS, contributions=contributions))
     for step, share in enumerate(shares):
         charged = users[counters.active(users) & (generator.random(len(users)) < share)]
         counters.charge(charged)
-        await journal.append(Entry(Decided(step, step, period, (), charged)))
-    await journal.snapshot(*counters.snapshot())
+        await ledger.append(Entry(Decided(step, step, period, (), charged)))
+    await ledger.publish(Publication(len(shares) - 1, (), ()))
+    await ledger.snapshot(*counters.snapshot())
     await transactions.stop()
