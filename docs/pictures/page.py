@@ -12,7 +12,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,14 +24,14 @@ from streamer.fleet.event_lines import EventLines
 from streamer.fleet.fleet import Fleet
 from streamer.fleet.outbreaks import Outbreak, Shape
 from streamer.fleet.simulation import simulate
-from streamer.ledger.contract import Life
 from streamer.ledger.file_ledger import FileLedger
+from streamer.monitors.deciding import NoisyThreshold
 from streamer.service.pipeline import Pipeline
-from streamer.service.startup import intake_of, terms_of, timing_of
-from streamer.stream.engine import Engine
+from streamer.service.resume import Course, Opened, resume
+from streamer.service.startup import intake_of, life_of, terms_of, timing_of
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Publication
+from streamer.stream.watching import Watcher
 from streamer.web.board import Board
 from streamer.web.public import public_app
 from streamer.web.server import HttpServer
@@ -58,34 +58,37 @@ FLEET = Fleet(
 SETTINGS = Settings(privacy=PrivacySettings(contributions=40))
 
 
-class Nowhere:
-    """A sink: what is published is on the page."""
-
-    def sizes(self) -> Mapping[str, int]:
-        return {}
-
-    def take_back(self, published: Published, torn: bool) -> None: ...
-
-    async def publish(self, publication: Publication) -> None: ...
-
-
 async def run_fleet(board: Board) -> None:
+    async with AsyncExitStack() as at_end:
+        pipeline = await start(board, at_end)
+        lines = EventLines(FLEET.catalogue())
+        for happened in simulate(FLEET):
+            records = lines.render(happened.events)
+            batch = Batch("fleet", np.arange(len(records)), records, happened.events.arrivals)
+            pipeline.receive(batch, None)
+            await pipeline.close_through(happened.step)
+            await pipeline.record_quiet_steps()
+
+
+async def start(board: Board, at_end: AsyncExitStack) -> Pipeline:
+    """A run that keeps nothing: what it publishes is on the page."""
     timing = timing_of(SETTINGS.stream)
-    pseudonyms = Pseudonyms(secrets.token_bytes(32))
-    intake = intake_of(SETTINGS.stream, timing, pseudonyms)
-    engine = Engine(intake, terms_of(SETTINGS.privacy))
-    journal = FileLedger(None, Life(timing.length_ms, timing.epoch_ms), pseudonyms.fingerprint)
-    pipeline = Pipeline(engine, journal, Nowhere(), timing, board)
-    lines = EventLines(FLEET.catalogue())
-    await pipeline.start_at(FLEET.first_step)
-    board.started(engine)
-    for happened in simulate(FLEET):
-        records = lines.render(happened.events)
-        batch = Batch("fleet", np.arange(len(records)), records, happened.events.arrivals)
-        engine.intake.receive(batch, engine.closed, None)
-        await pipeline.close_through(happened.step)
-        await pipeline.record_quiet_steps()
-    await journal.close()
+
+    async def in_memory(at_end: AsyncExitStack) -> Opened:
+        pseudonyms = Pseudonyms(secrets.token_bytes(32))
+        ledger = FileLedger(None, life_of(timing), pseudonyms.fingerprint)
+        at_end.push_async_callback(ledger.close)
+        return Opened(ledger, pseudonyms)
+
+    course = Course(
+        timing,
+        terms_of(SETTINGS.privacy),
+        lambda pseudonyms: intake_of(SETTINGS.stream, timing, pseudonyms),
+        *(NoisyThreshold, Watcher(), board, lambda _: None),
+    )
+    pipeline = await resume(course, in_memory, at_end)
+    pipeline.start_at(FLEET.first_step)
+    return pipeline
 
 
 async def take_pictures(url: str) -> None:
