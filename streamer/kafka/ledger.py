@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
-import msgspec
 import numpy as np
 from aiokafka import TopicPartition
 from numpy.typing import NDArray
@@ -29,9 +28,10 @@ from streamer.kafka.ledger_records import (
     counter_chunks,
     encode,
 )
-from streamer.kafka.ledger_restore import Past, decided_of, needed, read_past
+from streamer.kafka.ledger_restore import decided_of
+from streamer.kafka.state_topic import interpret, read_state
 from streamer.kafka.topics import partitions_of
-from streamer.kafka.transactions import MARKER, Message, Transactions, ends_of, read_committed
+from streamer.kafka.transactions import Message, Transactions, ends_of
 from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
 from streamer.ledger.past import HISTORY, asked_again
 from streamer.monitors.seam import Users
@@ -215,69 +215,3 @@ class KafkaLedger:
 
     def _message(self, key: str, value: bytes | None) -> Message:
         return Message(self._topics.state, key.encode(), value)
-
-
-@dataclass(frozen=True, slots=True)
-class StateRecords:
-    """What a state topic holds: the last value of each key, the last transaction's marker, and
-    where reading ended."""
-
-    state: dict[bytes, bytes]
-    marker: bytes | None
-    tail: int
-
-    @property
-    def size(self) -> int:
-        """In bytes, without what compaction would remove."""
-        return sum(map(len, self.state.values()))
-
-
-async def read_state(connection: Connection, topic: str) -> StateRecords:
-    """All that is committed in a state topic now."""
-    state: dict[bytes, bytes] = {}
-    marker, tail = None, 0
-    async for record in read_committed(connection, TopicPartition(topic, 0), 0):
-        tail = record.offset + 1
-        if record.key == MARKER:
-            marker = record.value
-        elif record.value is None:
-            state.pop(record.key, None)
-        else:
-            state[record.key] = record.value
-    return StateRecords(state, marker, tail)
-
-
-def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Life) -> Past | None:
-    """The past that a state topic's records tell; None if there are none."""
-    if not found:
-        return None
-    try:
-        state = {key.decode(): value for key, value in found.items()}
-        kept = msgspec.json.decode(needed(state, "life"), type=dict[str, object])
-        _check_life(topic, kept, events_topic, life)
-        return read_past(state)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise UnusableJournalError(
-            f"the state topic {topic} cannot be used ({error}): restore it from a copy, or name a "
-            "new one in kafka.state_topic and set kafka.start_anew to true once, which spends the "
-            "users' budgets again"
-        ) from None
-
-
-def _check_life(topic: str, kept: dict[str, object], events_topic: str, life: Life) -> None:
-    if kept.get("format") != FORMAT:
-        raise UnusableJournalError(
-            f"the state topic {topic} has format {kept.get('format')}, this program knows "
-            f"{FORMAT}: use the version that it was made with, or a newer one"
-        )
-    for setting, name, wanted in (
-        ("stream.step_seconds", "length_ms", life.length_ms),
-        ("stream.epoch", "epoch_ms", life.epoch_ms),
-        ("kafka.events_topic", "events_topic", events_topic),
-    ):
-        if kept.get(name) != wanted:
-            raise UnusableJournalError(
-                f"the state topic {topic} was made with another {setting} ({name} "
-                f"{kept.get(name)}, not {wanted}): it is fixed for a journal's life; use that, or "
-                "another state topic"
-            )

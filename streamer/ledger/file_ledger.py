@@ -1,38 +1,28 @@
-"""The ledger that is kept in files: decisions in SQLite, results in files of lines.
-
-SQLite's rollback journal mode keeps everything that is committed in the one file. A lost or
-cut file beside it (as a write-ahead log would be) could roll the ledger back without a
-trace, and budgets with it.
-"""
+"""The ledger that is kept in files: decisions in SQLite, results in files of lines."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.errors import JournalWriteError, MonitorError, StreamerError, UnusableJournalError
+from streamer.errors import JournalWriteError, MonitorError, UnusableJournalError
 from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
-from streamer.ledger.directory import sync_directory
+from streamer.ledger.file_database import check_header, check_pages, name_of, open_database, refusal
 from streamer.ledger.file_restore import Past, read_past
-from streamer.ledger.file_tables import APPLICATION, FORMAT, SCHEMA, Tables
+from streamer.ledger.file_tables import Tables
 from streamer.ledger.output_files import OutputFiles
 from streamer.ledger.past import HISTORY
 from streamer.monitors.seam import Users
 from streamer.stream.publication import Publication
 
 _PRUNE_EVERY = 256
-_HEADER = struct.Struct(">16s 44x i 4x i")
-"""Of the file format: its name, and at 60 and 68 the version and the application."""
 Result = TypeVar("Result")
 
 
@@ -54,7 +44,7 @@ class FileLedger:
         pseudonyms' key. `outputs` None: nothing is written out, because what is published
         is shown by this process alone. `start_anew`: begin although the outputs hold
         results. `checkpoint`: called with each point of the protocol as it is passed."""
-        self._where = "the journal in memory" if path is None else f"the journal {path.parent}"
+        self._where = name_of(path)
         self._key = key
         self._outputs = outputs
         self._start_anew = start_anew
@@ -65,21 +55,7 @@ class FileLedger:
         """None: it is not known yet, because nothing was restored."""
         self._torn: Mapping[str, int] = {}
         """Outputs that a crash may have left half written, and how long each is to be."""
-        if path is not None and not path.exists():
-            _create(path, life)
-        if path is not None:
-            check_header(path)
-        with refusal(self._where):
-            self._database = _connect(path)
-        try:
-            with refusal(self._where):
-                if path is None:
-                    _fill(self._database, life)
-                _check_pages(self._database)
-                _check_life(self._where, Life(*Tables(self._database).life()), life)
-        except BaseException:
-            self._database.close()
-            raise
+        self._database = open_database(path, life)
         self._tables = Tables(self._database)
 
     @property
@@ -201,25 +177,6 @@ class FileLedger:
             return work()
 
 
-def check_header(path: Path) -> None:
-    """Refuse a file that is no journal of ours by its first bytes: opening a foreign database
-    could already change it, or the files beside it."""
-    where = f"the journal {path.parent}"
-    with refusal(where):
-        with path.open("rb") as file:
-            header = file.read(_HEADER.size)
-        if len(header) < _HEADER.size:
-            raise ValueError("it is cut off")
-        magic, version, application = _HEADER.unpack(header)
-        if magic != b"SQLite format 3\0" or application != APPLICATION:
-            raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
-        if version != FORMAT:
-            raise UnusableJournalError(
-                f"{where} has format {version}, this program knows {FORMAT}: use the version of "
-                "streamer that it was made with, or a newer one"
-            )
-
-
 def peek(path: Path) -> tuple[Life, Restored | None]:
     """Look into a journal without touching it or its directory."""
     where = f"the journal {path.parent}"
@@ -229,7 +186,7 @@ def peek(path: Path) -> tuple[Life, Restored | None]:
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database,
     ):
         try:
-            _check_pages(database)
+            check_pages(database)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
                 raise
@@ -239,70 +196,3 @@ def peek(path: Path) -> tuple[Life, Restored | None]:
         tables = Tables(database)
         past = read_past(tables)
         return Life(*tables.life()), past.restored if past else None
-
-
-@contextmanager
-def refusal(where: str) -> Iterator[None]:
-    """Whatever cannot be read is damage, and damage is never repaired by forgetting."""
-    try:
-        yield
-    except UnusableJournalError:
-        raise
-    except (
-        sqlite3.Error,
-        OSError,
-        msgspec.MsgspecError,
-        StreamerError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise UnusableJournalError(
-            f"{where} cannot be read ({error}): restore it from a backup; it is left as it is, "
-            "because starting anew would spend the users' budgets twice"
-        ) from None
-
-
-def _check_pages(database: sqlite3.Connection) -> None:
-    if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-        raise ValueError("its pages do not fit together")
-
-
-def _check_life(where: str, kept: Life, life: Life) -> None:
-    wanted = {"step_seconds": life.length_ms, "epoch": life.epoch_ms}
-    for setting, milliseconds in (("step_seconds", kept.length_ms), ("epoch", kept.epoch_ms)):
-        if milliseconds != wanted[setting]:
-            raise UnusableJournalError(
-                f"{where} was made with {setting} {milliseconds / 1000:.15g} s, not "
-                f"{wanted[setting] / 1000:.15g} s: it is fixed for a journal's life; use that, or "
-                "another directory"
-            )
-
-
-def _connect(path: Path | None) -> sqlite3.Connection:
-    name = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
-    database = sqlite3.connect(
-        name, uri=path is not None, isolation_level=None, check_same_thread=False
-    )
-    database.execute("PRAGMA journal_mode = TRUNCATE")
-    database.execute("PRAGMA synchronous = FULL")
-    return database
-
-
-def _create(path: Path, life: Life) -> None:
-    """Complete under another name first: a journal that is there is never half made."""
-    scratch = path.with_suffix(".new")
-    scratch.unlink(missing_ok=True)
-    try:
-        with closing(sqlite3.connect(scratch, isolation_level=None)) as database:
-            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            database.execute("PRAGMA synchronous = FULL")
-            _fill(database, life)
-        os.rename(scratch, path)
-        sync_directory(path.parent)
-    except (sqlite3.Error, OSError) as error:
-        raise UnusableJournalError(f"the journal {path} cannot be made: {error}") from None
-
-
-def _fill(database: sqlite3.Connection, life: Life) -> None:
-    database.executescript(SCHEMA)
-    Tables(database).put_life(life.length_ms, life.epoch_ms)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from streamer.backoff import Backoff
 from streamer.errors import SettingError, UnreachableError
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger import KafkaLedger, interpret, read_state
+from streamer.kafka.ledger import KafkaLedger
 from streamer.kafka.reasons import broker_errors, pass_over_orphans
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.startup import (
@@ -27,6 +27,7 @@ from streamer.kafka.startup import (
     rejects_of,
     source_of,
 )
+from streamer.kafka.state_topic import interpret, read_state
 from streamer.kafka.topics import TopicAdmin, check_exists, check_one_cluster
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Restored

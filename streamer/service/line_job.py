@@ -13,7 +13,8 @@ from pathlib import Path
 
 from streamer.errors import InputError, OutputError, UnusableJournalError
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.file_ledger import FileLedger, check_header
+from streamer.ledger.file_database import check_header
+from streamer.ledger.file_ledger import FileLedger
 from streamer.ledger.output_files import OutputFiles, check_writable
 from streamer.lines.source import LineInput, check_packed, open_lines
 from streamer.monitors.deciding import NoisyThreshold

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from streamer.errors import JournalWriteError, UnusableJournalError
-from streamer.ledger import file_ledger, past
+from streamer.ledger import file_database, file_ledger, past
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger, peek
@@ -75,7 +75,7 @@ class TestDurability:
 
     def test_a_new_ledger_has_its_name_on_the_disk(self, store, monkeypatch):
         there = []
-        monkeypatch.setattr(file_ledger, "sync_directory", lambda at: there.append(os.listdir(at)))
+        monkeypatch.setattr(file_database, "sync_directory", lambda at: there.append(os.listdir(at)))
         FileLedger(store.path, LIFE, KEY.fingerprint)._database.close()
         FileLedger(store.path, LIFE, KEY.fingerprint)._database.close()
         assert there == [[DATABASE]]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from streamer.kafka.ledger import interpret
+from streamer.kafka.state_topic import interpret
 from streamer.ledger import output_files
 from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import JournalDirectory

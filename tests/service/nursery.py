@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 
 from streamer.errors import StreamerError
-from streamer.ledger import file_ledger
+from streamer.ledger import file_database
 from streamer.ledger.contract import SnapshotRule
 from streamer.lines import source as line_source
 from streamer.service.line_job import LineJob, run_lines
@@ -92,7 +92,7 @@ class Run:
     def _interrupt(self, statement: str, number: int, interruption: Callable[[], None]) -> None:
         """Something happens at a statement of the journal. SQLite keeps next to nothing in
         memory until then, so that a transaction is already half in its file."""
-        connect = file_ledger._connect
+        connect = file_database._connect
 
         class Interrupted:
             def __init__(self, path: Path | None) -> None:
@@ -108,7 +108,7 @@ class Run:
                         interruption()
                 return run._database.execute(text, *values)
 
-        file_ledger._connect = Interrupted
+        file_database._connect = Interrupted
 
 
 def _fail() -> None:

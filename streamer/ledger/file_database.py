@@ -1,0 +1,137 @@
+"""The SQLite file of a ledger: made whole or not at all, and refused if it is damaged or not ours.
+
+SQLite's rollback journal mode keeps everything that is committed in the one file. A lost or
+cut file beside it (as a write-ahead log would be) could roll the ledger back without a
+trace, and budgets with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from streamer.errors import StreamerError, UnusableJournalError
+from streamer.ledger.contract import Life
+from streamer.ledger.directory import sync_directory
+from streamer.ledger.file_tables import APPLICATION, FORMAT, SCHEMA, Tables
+
+_HEADER = struct.Struct(">16s 44x i 4x i")
+"""Of the file format: its name, and at 60 and 68 the version and the application."""
+
+
+def open_database(path: Path | None, life: Life) -> sqlite3.Connection:
+    """Open the database, or create it; `path` None: in memory."""
+    where = name_of(path)
+    if path is not None and not path.exists():
+        _create(path, life)
+    if path is not None:
+        check_header(path)
+    with refusal(where):
+        database = _connect(path)
+    try:
+        with refusal(where):
+            if path is None:
+                _fill(database, life)
+            check_pages(database)
+            _check_life(where, Life(*Tables(database).life()), life)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def name_of(path: Path | None) -> str:
+    """What messages call it."""
+    return "the journal in memory" if path is None else f"the journal {path.parent}"
+
+
+def check_header(path: Path) -> None:
+    """Refuse a file that is no journal of ours by its first bytes: opening a foreign database
+    could already change it, or the files beside it."""
+    where = f"the journal {path.parent}"
+    with refusal(where):
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            raise ValueError("it is cut off")
+        magic, version, application = _HEADER.unpack(header)
+        if magic != b"SQLite format 3\0" or application != APPLICATION:
+            raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
+        if version != FORMAT:
+            raise UnusableJournalError(
+                f"{where} has format {version}, this program knows {FORMAT}: use the version of "
+                "streamer that it was made with, or a newer one"
+            )
+
+
+@contextmanager
+def refusal(where: str) -> Iterator[None]:
+    """Whatever cannot be read is damage, and damage is never repaired by forgetting."""
+    try:
+        yield
+    except UnusableJournalError:
+        raise
+    except (
+        sqlite3.Error,
+        OSError,
+        msgspec.MsgspecError,
+        StreamerError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise UnusableJournalError(
+            f"{where} cannot be read ({error}): restore it from a backup; it is left as it is, "
+            "because starting anew would spend the users' budgets twice"
+        ) from None
+
+
+def check_pages(database: sqlite3.Connection) -> None:
+    if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        raise ValueError("its pages do not fit together")
+
+
+def _check_life(where: str, kept: Life, life: Life) -> None:
+    wanted = {"step_seconds": life.length_ms, "epoch": life.epoch_ms}
+    for setting, milliseconds in (("step_seconds", kept.length_ms), ("epoch", kept.epoch_ms)):
+        if milliseconds != wanted[setting]:
+            raise UnusableJournalError(
+                f"{where} was made with {setting} {milliseconds / 1000:.15g} s, not "
+                f"{wanted[setting] / 1000:.15g} s: it is fixed for a journal's life; use that, or "
+                "another directory"
+            )
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    name = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
+    database = sqlite3.connect(
+        name, uri=path is not None, isolation_level=None, check_same_thread=False
+    )
+    database.execute("PRAGMA journal_mode = TRUNCATE")
+    database.execute("PRAGMA synchronous = FULL")
+    return database
+
+
+def _create(path: Path, life: Life) -> None:
+    """Complete under another name first: a journal that is there is never half made."""
+    scratch = path.with_suffix(".new")
+    scratch.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(scratch, isolation_level=None)) as database:
+            database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            database.execute("PRAGMA synchronous = FULL")
+            _fill(database, life)
+        os.rename(scratch, path)
+        sync_directory(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        raise UnusableJournalError(f"the journal {path} cannot be made: {error}") from None
+
+
+def _fill(database: sqlite3.Connection, life: Life) -> None:
+    database.executescript(SCHEMA)
+    Tables(database).put_life(life.length_ms, life.epoch_ms)
