@@ -75,7 +75,9 @@ class TestDurability:
 
     def test_a_new_ledger_has_its_name_on_the_disk(self, store, monkeypatch):
         there = []
-        monkeypatch.setattr(file_database, "sync_directory", lambda at: there.append(os.listdir(at)))
+        monkeypatch.setattr(
+            file_database, "sync_directory", lambda at: there.append(os.listdir(at))
+        )
         FileLedger(store.path, LIFE, KEY.fingerprint)._database.close()
         FileLedger(store.path, LIFE, KEY.fingerprint)._database.close()
         assert there == [[DATABASE]]
