@@ -9,7 +9,10 @@ import numpy as np
 
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, command_line
-from streamer import Guarantee, HeavyHitterMonitor, Workload, plan
+from streamer import Guarantee, Workload, plan
+from streamer.monitors.counting import Counting
+from streamer.monitors.deciding import Deciding
+from streamer.monitors.seam import Holdings, OwnNumbers
 
 USERS, ITEMS = 1_000_000, 100_000
 HEAVY_ITEMS, HEAVY_SHARE = 20, 0.05
@@ -19,7 +22,9 @@ PARTS = ("count", "decide", "charge")
 def measure(steps: int = 15) -> list[Row]:
     generator = np.random.default_rng(1)
     guarantee = Guarantee(epsilon=1, delta=1e-6, contributions=10)
-    monitor = HeavyHitterMonitor(plan(guarantee, Workload(1440, ITEMS, 0.05)))
+    counting: Counting[int] = Counting(guarantee.contributions)
+    deciding: Deciding[int] = Deciding()
+    deciding.begin(plan(guarantee, Workload(1440, ITEMS, 0.05)))
     watch = Stopwatch()
     for step in range(steps):
         shuffled = generator.integers(0, 2**63, USERS).astype(np.uint64)
@@ -28,13 +33,12 @@ def measure(steps: int = 15) -> list[Row]:
         users = np.unique(shuffled)
         items = generator.integers(0, ITEMS, len(users))
         items[generator.random(len(users)) < HEAVY_SHARE] %= HEAVY_ITEMS
-        monitor.begin(step)
         with watch.measure("count"):
-            tally = monitor.count(users, items)
+            counted = counting.count(step, Holdings(users, items, OwnNumbers()))
         with watch.measure("decide"):
-            decision = monitor.decide(tally)
+            decision = deciding.decide(counted.tally)
         with watch.measure("charge"):
-            monitor.charge(decision, users, items)
+            counting.charge(counted, decision)
     ratio = sum(watch.median(part) for part in PARTS) / watch.median("argsort")
     parts = ", ".join(f"{part} {1000 * watch.median(part):.1f} ms" for part in PARTS)
     detail = f"{parts}; users in order, {steps} steps"

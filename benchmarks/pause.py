@@ -12,6 +12,7 @@ import signal
 import statistics
 import time
 from dataclasses import dataclass, field
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -22,6 +23,7 @@ from benchmarks.loading import load
 from benchmarks.table import Row, below, command_line
 from benchmarks.workload import Workload
 from streamer.config import load as settings_of
+from streamer.operations.metrics import Metrics
 from streamer.service import hosting
 from streamer.stream.decided import Decided
 from streamer.stream.engine import Engine
@@ -70,6 +72,22 @@ class Closings(Watcher):
             self.done.set()
 
 
+class Watched(Metrics):
+    """The service's metrics, and the closings with them."""
+
+    def __init__(self, closings: Closings, *options: Any) -> None:
+        super().__init__(*options)
+        self._closings = closings
+
+    def timed(self, phase: Phase, seconds: float) -> None:
+        super().timed(phase, seconds)
+        self._closings.timed(phase, seconds)
+
+    def closed(self, decided: Decided, engine: Engine) -> None:
+        super().closed(decided, engine)
+        self._closings.closed(decided, engine)
+
+
 def measure(events: int = 1_000_000, steps: int = 6) -> list[Row]:
     return asyncio.run(_measure(Workload(steps * events, POPULATION, ITEMS, per_step=events)))
 
@@ -79,8 +97,11 @@ async def _measure(workload: Workload) -> list[Row]:
         topic = await load(bootstrap, workload)
         settings = Deployment.reading(bootstrap, topic).environment() | STREAM
         closings, heart = Closings(workload.steps), Heart()
-        # In the place of the log, which is told of the same things.
-        with patch.dict(os.environ, settings), patch.object(hosting, "StepLog", lambda: closings):
+        # In the place of the metrics, which watch the same things.
+        with (
+            patch.dict(os.environ, settings),
+            patch.object(hosting, "Metrics", lambda *options: Watched(closings, *options)),
+        ):
             running = asyncio.create_task(hosting.serve(settings_of({})))
             beating = asyncio.create_task(heart.beat())
             done = asyncio.create_task(closings.done.wait())

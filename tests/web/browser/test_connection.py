@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from playwright.async_api import expect
 
+from streamer.stream.publication import published_before
 from streamer.web.board import Board
 from tests.web.browser.test_page import live, row
 from tests.web.making import SECONDS, Stream, new_stream, serving
@@ -27,8 +28,8 @@ async def test_the_page_reconnects_after_a_restart_and_has_what_it_missed(visit)
         await expect(page.locator("#state")).to_have_attribute("data-state", "reconnecting")
         decisions += [stream.report({"meanwhile": 400}) for _ in range(3)]
         restarted = Board(SECONDS)
-        restarted.restored(decisions, published=8)
-        restarted.started(stream.engine)
+        restarted.restored(published_before(decisions, 8, SECONDS))
+        restarted.started(stream.terms)
         async with serving(restarted, port=port):
             await live(page)
             await expect(row(page, "meanwhile")).to_be_visible()
@@ -45,7 +46,7 @@ async def test_a_page_that_was_opened_while_the_stream_was_away_shows_the_histor
     old = new_stream()
     decisions = [old.report({"a": 300}) for _ in range(7)]
     board = Board(SECONDS)
-    board.restored(decisions, published=7)
+    board.restored(published_before(decisions, 7, SECONDS))
     async with serving(board) as server, visit(server.url) as page:
         await expect(row(page, "a")).to_be_visible()
         await expect(page.locator("#chart")).to_have_attribute("data-steps", "7")

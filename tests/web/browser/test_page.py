@@ -5,6 +5,7 @@ import time
 import pytest
 from playwright.async_api import expect
 
+from streamer.stream.publication import published_before
 from streamer.web.ground_truth import LABEL, TrueStep, Truth
 from tests.web.browser.conftest import DESKTOP, PHONE
 from tests.web.making import SECONDS, new_stream, serving
@@ -198,7 +199,7 @@ async def test_a_long_past_is_drawn_and_stays_live(visit):
         stream.decided(step, {f"item {item:02d}": 200 + (step * item) % 997 for item in range(30)})
         for step in range(1, 10_001)
     ]
-    stream.board.restored(history, published=10_000)
+    stream.board.restored(published_before(history, 10_000, stream.timing))
     stream.recorder.recorded = 10_000
     async with serving(stream.board) as server, visit(server.url) as page:
         await live(page)
