@@ -1,7 +1,7 @@
 """What the public may see of a stream: recent steps, their hitters, and the guarantee.
 
-A board learns publications and public settings, and nothing else of the stream. It holds a
-bounded past, each step as the JSON that is sent of it, so that many readers cost little.
+A board receives publications and public settings, and nothing else of the stream. It keeps
+a bounded history, each step as the JSON that is sent, so that many readers cost little.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from streamer.web.answers import ClosedStep, Current, Promise, closed_steps, cur
 from streamer.web.promise import promise_of_period, promise_to_come
 
 KEPT_BYTES = 64 << 20
-"""Steps with very many or very long items: the past is shorter then."""
+"""With very many or very long items, the history is shorter."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A step, or a run of steps without hitters from `first` on, as it is sent."""
+    """A step, or a run of steps without hitters that starts at `first`, as it is sent."""
 
     first: int
     step: int
@@ -38,7 +38,7 @@ class Kept:
 
 
 class Board(Audience):
-    """The recent past of one stream. Used from one event loop only."""
+    """The recent history of one stream. Used from one event loop only."""
 
     def __init__(
         self, timing: StepTiming, most_steps: int = RECENT_STEPS, most_bytes: int = KEPT_BYTES
@@ -53,30 +53,30 @@ class Board(Audience):
         self.current_json = _encode(self.current)
         self.promise: Promise | None = None
         self.ended = False
-        """No more will come, and readers are to go home."""
+        """Nothing more will come: readers should disconnect."""
         self.revision = 0
-        """Rises with every change."""
+        """Increases with every change."""
         self.identity = secrets.token_hex(4)
-        """Tells the revisions of this board from those of others."""
+        """Distinguishes the revisions of this board from those of others."""
         self._news = asyncio.Event()
 
     @property
     def oldest(self) -> int | None:
-        """The first step that is kept."""
+        """The first step in the history."""
         return self._kept[0].first if self._kept else None
 
     @property
     def through(self) -> int | None:
-        """The last step that is closed and published."""
+        """The last published step."""
         return self._kept[-1].step if self._kept else None
 
     def after(self, step: int, limit: int) -> list[Kept]:
-        """The first records of later steps than this one, at most so many."""
+        """Up to `limit` records of the steps after this one, oldest first."""
         place = bisect_right(self._kept, step, key=lambda kept: kept.step)
         return self._kept[place : place + limit]
 
     def newest(self, limit: int) -> list[Kept]:
-        """The last records, the oldest first."""
+        """The last records, oldest first."""
         return self._kept[-limit:]
 
     async def news(self) -> None:
@@ -98,14 +98,14 @@ class Board(Audience):
         self._changed()
 
     def end(self) -> None:
-        """Readers go home: called before the server stops, so that nobody is cut off."""
+        """Let readers disconnect: called before the server stops, so that nobody is cut off."""
         self.ended = True
         self._news.set()
 
     def _take(self, publication: Publication) -> None:
         for closed in closed_steps(publication):
             if self._last is not None and closed.step <= self._last.step:
-                continue  # what was perhaps not published is published again
+                continue  # a restart may publish the last step again
             self._keep(closed)
             self._last = closed
         self._hitters.take(publication)
@@ -120,7 +120,7 @@ class Board(Audience):
         self._bytes += len(json)
 
     def _forget(self) -> None:
-        """Let go of what is too old, or too much; the last step stays."""
+        """Drop what is too old or too large; the last step stays."""
         if self._last is None:
             return
         keep_after = self._last.step - self._most_steps
@@ -137,8 +137,8 @@ class Board(Audience):
             self.current = current_at(self._last, self._hitters)
             self.current_json = _encode(self.current)
         self.revision += 1
-        told, self._news = self._news, asyncio.Event()
-        told.set()
+        awaited, self._news = self._news, asyncio.Event()
+        awaited.set()
 
 
 def join(kept: Sequence[Kept]) -> bytes:

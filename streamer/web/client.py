@@ -1,10 +1,10 @@
 """A reader of a live page's API: the recent past first, then every publication as it happens.
 
-A connection that breaks is made again, and what was missed is read then. Requests go
-straight to the page, each over a connection of its own. Proxies named in the environment
-are not used: a page is often local, and a proxy may hold events back. Redirects are not
-followed, and compressed answers are not asked for. For https, the certificates that this
-machine trusts count, or those in SSL_CERT_FILE.
+A broken connection is reopened, and what was missed is read then. Requests go directly to
+the page, each over its own connection. Proxies in the environment are not used: a page is
+often local, and a proxy may delay events. Redirects are not followed, and compressed
+responses are not requested. For https, the CAs that this machine trusts are used, or those
+in SSL_CERT_FILE.
 
 Only `streamer watch` imports this module, because importing httpx takes time.
 """
@@ -29,10 +29,10 @@ from streamer.web.listener import Listener, decoded, tell
 
 BACKOFF = Backoff(0.5, 10.0)
 SILENCE_SECONDS = 40.0
-"""A live page sends something every 15 s: after this long the connection is dead."""
+"""A live page sends something every 15 s: after this long the connection is lost."""
 _CONNECT_SECONDS = 10.0
-_NOT_OURS = "there is no live page of streamer"
-_ENDED = "it has ended the connection"
+_NOT_OURS = "this is not a live page of streamer"
+_ENDED = "it closed the connection"
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class Follower:
     backoff: Backoff = BACKOFF
     silence_seconds: float = SILENCE_SECONDS
     _since: int | None = None
-    """The last step that the listener knows."""
+    """The last step that the listener has received."""
     _reached: bool = False
     _waits: Iterator[float] = field(init=False)
 
     async def run(self) -> None:
-        """InputError: the page cannot be reached. Once it was, it is waited for."""
+        """InputError: the page cannot be reached at first. Later, reconnects forever."""
         self._waits = self.backoff.waits()
         async with httpx.AsyncClient(
             base_url=self.page,
@@ -71,7 +71,7 @@ class Follower:
                     await asyncio.sleep(next(self._waits))
 
     async def _follow(self, http: httpx.AsyncClient) -> None:
-        """One connection, up to its end or to another stream."""
+        """Follow one connection until it ends, or the stream is another one."""
         if self._since is None:
             path = f"/api/steps?limit={self.past}"
             async with _answer(http, path, "application/json") as body:
@@ -93,15 +93,15 @@ class Follower:
 
 
 def page_url(text: str) -> httpx.URL:
-    """The address of a live page as people write it: the scheme may be left out.
+    """The address of a live page as typed: the scheme may be omitted.
 
-    InputError: it is none, or has parts that a page does not have (a user, a query).
+    InputError: not an address, or with parts that a page does not have (a user, a query).
     """
-    mistake = InputError(f"{text!r} is no address: write one like http://127.0.0.1:8080")
+    mistake = InputError(f"{text!r} is not an address: use one like http://127.0.0.1:8080")
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname or "", parts.port
-        host.encode("idna")  # refuses names that no resolver takes
+        host.encode("idna")  # refuses names that no resolver accepts
         url = httpx.URL(scheme=parts.scheme, host=host, port=port, path=parts.path.rstrip("/"))
     except (ValueError, httpx.InvalidURL):
         raise mistake from None
@@ -115,24 +115,24 @@ def page_url(text: str) -> httpx.URL:
 async def _answer(
     http: httpx.AsyncClient, path: str, kind: str
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The body of the answer to a GET of this media type, in parts.
+    """The body of the response to a GET of this media type, in chunks.
 
-    ConnectionError says in words why there is none, or no more of it.
+    ConnectionError describes why there is no response, or why it ended early.
     """
     try:
         async with http.stream("GET", path, headers={"Accept": kind}) as response:
             yield response.aiter_raw()
-    # While a body is read, httpx lets errors of TLS through as they are.
+    # While a body is read, httpx does not wrap TLS errors.
     except (httpx.TransportError, ssl.SSLError) as error:
         raise ConnectionError(_reason(error)) from None
 
 
 async def _check(response: httpx.Response) -> None:
-    """A hook, so that it comes before httpx reads where a redirect leads to."""
+    """A hook, so that it runs before httpx parses the target of a redirect."""
     if response.status_code in {429, 503}:
-        raise ConnectionError("it has too many readers, or is only starting: try again in a moment")
+        raise ConnectionError("it has too many readers or is still starting: try again in a moment")
     if response.is_redirect:
-        raise ConnectionError("it redirects to another address: name that one")
+        raise ConnectionError("it redirects to another address: use that one")
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if response.status_code != 200 or kind != response.request.headers["accept"]:
         raise ConnectionError(f"{_NOT_OURS} (status {response.status_code})")
@@ -143,10 +143,10 @@ def _reason(error: httpx.TransportError | ssl.SSLError) -> str:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return _why_unreachable(cause)
     if isinstance(error, httpx.TimeoutException):
-        return "it has fallen silent"
+        return "it stopped responding"
     if cause is not None and cause.strerror:
         return cause.strerror.lower()
-    # A server that hangs up and one that does not speak HTTP differ only in the message.
+    # httpx: a closed connection and a server without HTTP differ only in the message.
     hung_up = any(words in str(error) for words in ("disconnected", "peer closed"))
     return _NOT_OURS if isinstance(error, httpx.ProtocolError) and not hung_up else _ENDED
 
@@ -154,17 +154,17 @@ def _reason(error: httpx.TransportError | ssl.SSLError) -> str:
 def _why_unreachable(cause: OSError | None) -> str:
     match cause:
         case socket.gaierror():
-            return "there is no host of that name"
+            return "no such host"
         case ssl.SSLCertVerificationError():
-            return f"its certificate is refused ({cause.verify_message})"
+            return f"its certificate was rejected ({cause.verify_message})"
         case ssl.SSLError():
-            return "it does not speak TLS: write http://"
+            return "it does not use TLS: use http://"
         case _:
-            return "nothing answers there; is it running?"
+            return "nothing answers at this address; is it running?"
 
 
 def _system_error(error: BaseException) -> OSError | None:
-    """What the system reported, behind the exceptions that libraries made of it."""
+    """The system error behind the exceptions that libraries wrapped around it."""
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, OSError):
         behind = behind.__cause__ or behind.__context__
@@ -176,5 +176,5 @@ async def _whole(body: AsyncIterable[bytes]) -> bytes:
     async for chunk in body:
         whole += chunk
         if len(whole) > MOST_BYTES:
-            raise ConnectionError("it sends more than can be read")
+            raise ConnectionError("its response is too large")
     return bytes(whole)

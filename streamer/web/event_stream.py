@@ -1,4 +1,4 @@
-"""Server-sent events, taken from a stream of bytes however it is cut."""
+"""Parses server-sent events from a stream of bytes in chunks of any size."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 
 MOST_BYTES = 64 << 20
-"""Of one event, or of any other answer that is held in memory as a whole."""
+"""The limit for one event, or for any response that is held in memory as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A named event; the fields `id` and `retry` are not needed and left out."""
+    """A named event; the fields `id` and `retry` are not needed and ignored."""
 
     name: str
     data: bytes
@@ -25,7 +25,7 @@ async def events_of(
     async for chunk in chunks:
         *complete, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
         if len(rest) > most_bytes:
-            raise ConnectionError("it sends more than can be read")
+            raise ConnectionError("its response is too large")
         for text in complete:
             pairs = (line.partition(b":") for line in text.split(b"\n"))
             fields = {name: value.strip() for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""What a live page sends, handed to whoever shows it."""
+"""What a live page sends, decoded and passed to a listener that shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Listener(Protocol):
     """Shows a stream."""
 
     def state(self, trouble: str) -> None:
-        """Why nothing comes at the moment; "" if all is well."""
+        """Why nothing is being received; "" in normal operation."""
         ...
 
     def guarantee(self, promise: Promise) -> None: ...
@@ -24,12 +24,12 @@ class Listener(Protocol):
     def published(self, published: Published) -> None: ...
 
     def reset(self) -> None:
-        """What comes now belongs to another stream than what came before."""
+        """What follows belongs to another stream than what came before."""
         ...
 
 
 def tell(listener: Listener, event: Event) -> int | None:
-    """Hand an event on; returns the last closed step, if the event names one."""
+    """Pass an event on; returns the last closed step, if the event names one."""
     if event.name == "guarantee":
         listener.guarantee(decoded(Promise, event.data))
     elif event.name == "reset":
@@ -42,8 +42,8 @@ def tell(listener: Listener, event: Event) -> int | None:
 
 
 def decoded(kind: type[_Kind], data: bytes) -> _Kind:
-    """An answer or the data of an event. ConnectionError: a live page does not send this."""
+    """Decode a response or the data of an event. ConnectionError: not from a live page."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ConnectionError("it does not speak as a live page of streamer does") from None
+        raise ConnectionError("it does not respond like a live page of streamer") from None

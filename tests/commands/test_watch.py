@@ -61,7 +61,8 @@ def test_at_a_terminal_too_a_mistake_is_one_sentence_below_what_was_there():
         code, complaint = watch.ended()
     assert code == 2
     assert complaint.splitlines() == [
-        "streamer: http://127.0.0.1:1 cannot be watched: nothing answers there; is it running?"
+        "streamer: http://127.0.0.1:1 cannot be watched: nothing answers at this address; is it "
+        "running?"
     ]
     assert watch.written.count(ALTERNATE) == watch.written.count(NORMAL)
 
@@ -98,8 +99,8 @@ async def test_it_ends_when_nobody_reads_any_more():
     ("arguments", "words"),
     [
         (["http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be watched", "is it running?"]),
-        (["http://nowhere.invalid"], ["nowhere.invalid", "no host of that name"]),
-        (["ftp://host"], ["'ftp://host' is no address"]),
+        (["http://nowhere.invalid"], ["nowhere.invalid", "no such host"]),
+        (["ftp://host"], ["'ftp://host' is not an address"]),
         ([], ["URL|kafka"]),
         (["http://127.0.0.1:1", "--config", "x.yaml"], ["--config is only for kafka"]),
         (["kafka", "--config", "no.yaml"], ["config is no.yaml"]),

@@ -143,7 +143,7 @@ async def test_what_was_missed_while_the_server_was_away_is_had_when_it_is_back(
             await until(lambda: 4 in heard.steps)
     assert heard.steps == [1, 2, 3, 4]
     assert heard.states[0] == ""
-    assert any("ended the connection" in state for state in heard.states)
+    assert any("closed the connection" in state for state in heard.states)
     assert heard.resets == 0
 
 
@@ -168,7 +168,7 @@ async def test_silence_is_a_dead_connection():
         serving(stream.board) as server,
         following(server.port, silence_seconds=0.2) as heard,
     ):
-        await until(lambda: "it has fallen silent" in heard.states)
+        await until(lambda: "it stopped responding" in heard.states)
         await until(lambda: heard.states[-1] == "")
 
 
@@ -193,22 +193,22 @@ class TestWhatCannotBeFollowed:
     async def test_tls_where_there_is_none(self):
         async with serving(new_stream().board) as server:
             sentence = await refusal_of(f"https://127.0.0.1:{server.port}")
-        assert "does not speak TLS" in sentence
+        assert "does not use TLS" in sentence
 
     @pytest.mark.parametrize(
         ("answer", "words"),
         [
-            (b"SSH-2.0-OpenSSH\r\n\r\n", "no live page of streamer"),
-            (b"\0" * 200_000, "no live page of streamer"),
-            (b"", "ended the connection"),
+            (b"SSH-2.0-OpenSSH\r\n\r\n", "not a live page of streamer"),
+            (b"\0" * 200_000, "not a live page of streamer"),
+            (b"", "closed the connection"),
             (b"HTTP/1.1 302 Found\r\nLocation: \x1b]0;evil\r\n\r\n", "redirects"),
             (b"HTTP/1.1 503 Busy\r\n\r\n", "too many readers"),
-            (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", "no live page"),
-            (steps_answer(b'{"steps": 5}'), "does not speak as a live page"),
-            (steps_answer()[:-9], "ended the connection"),
-            (chunked_answer(b"5\r\n{"), "ended the connection"),
-            (chunked_answer(b"many\r\n{}\r\n"), "no live page of streamer"),
-            (compressed_answer(), "does not speak as a live page"),
+            (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", "not a live page"),
+            (steps_answer(b'{"steps": 5}'), "does not respond like a live page"),
+            (steps_answer()[:-9], "closed the connection"),
+            (chunked_answer(b"5\r\n{"), "closed the connection"),
+            (chunked_answer(b"many\r\n{}\r\n"), "not a live page of streamer"),
+            (compressed_answer(), "does not respond like a live page"),
         ],
     )
     async def test_a_server_of_another_kind(self, answer, words):
@@ -220,7 +220,7 @@ class TestWhatCannotBeFollowed:
     async def test_an_answer_without_an_end(self):
         endless = HEAD.format("200 OK", "application/json", "").encode() + b" " * (MOST_BYTES + 1)
         async with answering(endless) as port:
-            assert "more than can be read" in await refusal_of(f"http://127.0.0.1:{port}")
+            assert "its response is too large" in await refusal_of(f"http://127.0.0.1:{port}")
 
 
 async def test_a_page_that_has_no_room_for_more_readers_is_asked_again():
@@ -313,7 +313,7 @@ class TestTls:
     async def test_another_certificate_is_refused(self, tls):
         async with answering(steps_answer(), tls=tls) as port:
             sentence = await refusal_of(f"https://127.0.0.1:{port}")
-        assert "its certificate is refused (" in sentence
+        assert "its certificate was rejected (" in sentence
 
     async def test_what_is_not_encrypted_after_all_is_refused_in_words(
         self, authority, tls, monkeypatch
@@ -361,4 +361,4 @@ class TestAddresses:
         with pytest.raises(InputError) as refused:
             page_url(text)
         assert str(refused.value).isprintable()
-        assert "is no address: write one like http://127.0.0.1:8080" in str(refused.value)
+        assert "is not an address: use one like http://127.0.0.1:8080" in str(refused.value)
