@@ -1,4 +1,4 @@
-"""Many records into a Kafka topic at once, with the times at which they arrive."""
+"""Writes many records to a Kafka topic at once, with given arrival times."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BATCH_BYTES = 1 << 19
 
 
 class BulkOutput:
-    """Whole batches, built here: five times faster than one record after the other.
+    """Builds whole batches: five times faster than sending record by record.
 
-    The broker replaces the arrival times if the topic says LogAppendTime.
+    If the topic uses LogAppendTime, the broker overwrites the arrival times.
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
@@ -41,7 +41,7 @@ class BulkOutput:
         arrivals: Sequence[int],
         owners: NDArray[np.int64],
     ) -> None:
-        """Returns when the broker has them. Records of one owner go to one partition."""
+        """Returns when the broker has all records. Records of one owner go to one partition."""
         sent: list[asyncio.Future[Any]] = []
         where = owners % len(self._partitions)
         for place, partition in enumerate(self._partitions):
@@ -73,6 +73,6 @@ class BulkOutput:
 
     def _lost(self, error: KafkaError) -> OutputError:
         return OutputError(
-            f"output is kafka: {self._topic} cannot be written ({type(error).__name__}); start "
-            "again when the broker answers"
+            f"output is kafka: writing to {self._topic} failed ({type(error).__name__}); start "
+            "again when the broker is reachable"
         )

@@ -1,4 +1,4 @@
-"""How to reach the brokers, and whether they can be reached that way."""
+"""How to connect to the brokers, and a check that it works."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Connection:
         return options
 
     async def check(self) -> bool:
-        """Whether some broker answers. What only a change of settings can mend is raised."""
+        """Whether any broker answers. SettingError: only a change of settings can help."""
         mistakes = []
         for server in self.servers:
             try:
@@ -75,17 +75,17 @@ class Connection:
         if connection is None:
             return False
         try:
-            let_in = (await connection.send(MetadataRequest([]))).cluster_id is not None
+            answered = (await connection.send(MetadataRequest([]))).cluster_id is not None
         except KafkaConnectionError:
-            let_in = False
+            answered = False
         except (KafkaError, TimeoutError, OSError):
             return False
         finally:
             connection.close()
-        if not let_in and again:
-            # A server that is just being stopped does the same, but only once.
+        if not answered and again:
+            # A server that is shutting down does the same, but only once.
             return await self._answers(server, again=False)
-        if not let_in:
+        if not answered:
             raise self._shut_out(server)
         return True
 
@@ -94,30 +94,32 @@ class Connection:
             return await create_conn(host, port, **self._security())
         except (SaslAuthenticationFailed, AuthenticationFailedError):
             raise SettingError(
-                "kafka.sasl_username", self.username, "the broker refuses it with this password"
+                "kafka.sasl_username", self.username, "the broker rejected this user and password"
             ) from None
         except (AuthenticationMethodNotSupported, UnsupportedSaslMechanismError):
             raise SettingError(
-                "kafka.sasl_mechanism", self.sasl_mechanism, "the broker does not offer it"
+                "kafka.sasl_mechanism", self.sasl_mechanism, "the broker does not support it"
             ) from None
         except IllegalSaslStateError:
-            raise self._other_protocol(server, "takes no logins") from None
+            raise self._other_protocol(
+                server, "does not accept SASL logins; use PLAINTEXT or SSL"
+            ) from None
         except ssl.SSLError as error:
             raise self._tls_failure(server, error) from None
         except (socket.gaierror, UnicodeError) as error:
             if isinstance(error, OSError) and error.errno == socket.EAI_AGAIN:
                 return None
-            raise SettingError(
-                "kafka.bootstrap_servers", server, "there is no host of that name"
-            ) from None
+            raise SettingError("kafka.bootstrap_servers", server, "no such host") from None
         except (TimeoutError, OSError, KafkaError) as error:
             cause = error.__cause__
             if isinstance(cause, ssl.SSLError):
                 raise self._tls_failure(server, cause) from None
             if isinstance(cause, asyncio.IncompleteReadError) and _is_tls(cause):
-                raise self._other_protocol(server, "speaks TLS") from None
+                raise self._other_protocol(server, "requires TLS; use SSL or SASL_SSL") from None
             if self.ssl_context is not None and await _speaks_plainly(host, port):
-                raise self._other_protocol(server, "does not speak TLS") from None
+                raise self._other_protocol(
+                    server, "does not use TLS; use PLAINTEXT or SASL_PLAINTEXT"
+                ) from None
             return None
 
     def _other_protocol(self, server: str, fact: str) -> SettingError:
@@ -128,37 +130,37 @@ class Connection:
             if error.verify_code in _NOT_TRUSTED:
                 return SettingError(
                     "kafka.ssl_ca_file",
-                    "not the one that the broker's certificate is from",
-                    f"{error.verify_message}; name the file with that authority",
+                    "not the CA that signed the broker's certificate",
+                    f"{error.verify_message}; name the file with that CA",
                 )
             return SettingError(
                 "kafka.bootstrap_servers",
                 server,
-                f"its certificate is refused ({error.verify_message})",
+                f"its certificate was rejected ({error.verify_message})",
             )
         if "CERTIFICATE" in (error.reason or ""):
             return SettingError(
                 "kafka.ssl_cert_file",
                 "missing or not trusted",
-                f"{server} wants a certificate from an authority that it knows",
+                f"{server} requires a client certificate from a CA that it trusts",
             )
-        return self._other_protocol(server, f"fails the TLS handshake ({error.reason})")
+        return self._other_protocol(server, f"failed the TLS handshake ({error.reason})")
 
     def _shut_out(self, server: str) -> SettingError:
-        """A server that connects, and then tells nothing, wants to be shown something first."""
+        """A server that accepts the connection but does not answer requires a login."""
         if self.token_file is not None:
             return SettingError(
-                "kafka.sasl_token_file", self.token_file, f"{server} refuses the token in it"
+                "kafka.sasl_token_file", self.token_file, f"{server} rejected the token in it"
             )
-        return self._other_protocol(server, "ends the connection: it may want a login (SASL)")
+        return self._other_protocol(server, "closes the connection; it may require a SASL login")
 
 
-# The numbers of OpenSSL for a chain that ends in nothing we trust.
+# Verify codes of OpenSSL for a chain that does not end in a trusted CA.
 _NOT_TRUSTED = {2, 18, 19, 20, 21}
 
 
 def _is_tls(error: asyncio.IncompleteReadError) -> bool:
-    """Whether the length that an answer began with is the beginning of an alert in TLS."""
+    """Whether the first bytes, read as the length of an answer, start a TLS alert."""
     return error.expected is not None and error.expected >> 16 == 0x1503
 
 
@@ -172,7 +174,7 @@ async def _speaks_plainly(host: str, port: int) -> bool:
 
 
 class _TokenFile(AbstractTokenProvider):  # type: ignore[misc]
-    """Reads the token anew for every connection: whoever renews it writes the file."""
+    """Reads the file for every connection: tokens expire, and another process renews them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

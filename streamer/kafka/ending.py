@@ -1,4 +1,4 @@
-"""Ending clients of aiokafka, which does not always go well when the broker is away."""
+"""Stops clients of aiokafka, which may fail or hang while the broker is away."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _SECONDS = 2.0
 
 
 async def end_client(client: AIOKafkaConsumer | AIOKafkaProducer) -> None:
-    """An end that must not fail, nor take long: what it ends is useless anyway."""
+    """Stop a client that is no longer needed. Never fails, and never takes long."""
     if not await _done(client.stop()):
-        # Half stopped, it would go on reconnecting in the background for ever.
+        # A half-stopped client keeps reconnecting in the background.
         inner = client_of(client) if isinstance(client, AIOKafkaConsumer) else client.client
         await _done(inner.close())
 
 
 async def _done(ending: Coroutine[Any, Any, None]) -> bool:
-    """Whether it came to its end.
+    """Whether it finished, in time and without an error.
 
-    In a task of its own: aiokafka lets the cancellation of its own tasks out, and here it
-    would be taken for ours and end the service.
+    It runs in its own task: aiokafka lets the cancellation of its internal tasks escape,
+    which would look like a cancellation of the caller and stop the service.
     """
     task = asyncio.create_task(ending)
     await asyncio.wait([task], timeout=_SECONDS)

@@ -1,7 +1,7 @@
 """The ledger of the Kafka service: a compacted topic, written in transactions.
 
-It must be restored only after older instances were fenced (`Transactions.start`): then
-nobody but us can write to the topic, and what is read is all there is.
+Restore it only after older instances are fenced (`Transactions.start`): then no other
+process can write to the topic, and what is read is complete.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from streamer.stream.publication import Publication
 
 @dataclass(frozen=True, slots=True)
 class LedgerTopics:
-    """The topics that a ledger is about: where it is kept, where it publishes, and which
-    events its decisions are of."""
+    """The topics of a ledger: where it is stored, where it publishes, and which events its
+    decisions are about."""
 
     state: str
     hitters: str
@@ -61,7 +61,7 @@ class KafkaLedger:
         key: str,
         start_anew: bool = False,
     ) -> None:
-        """`start_anew`: begin although the steps topic holds steps."""
+        """`start_anew`: start even if the steps topic already holds steps."""
         self._connection = connection
         self._transactions = transactions
         self._topics = topics
@@ -69,16 +69,16 @@ class KafkaLedger:
         self._key = key
         self._start_anew = start_anew
         self.follows_lost_state = False
-        """Whether steps were published by a state that is lost, so that it begins anew."""
+        """Whether the state that earlier steps were published from is lost."""
         self._rule = SnapshotRule()
         self._is_new: bool | None = None
-        """None: it is not known yet, because nothing was restored."""
+        """None: not known before `restore`."""
         self._spent = 0
         self._steps: dict[int, StepEntry] = {}
-        """In rising order."""
+        """In ascending order."""
         self._periods: dict[int, PeriodRecord] = {}
         self._budget_keys: set[str] = set()
-        """Keys of charges, counters and the snapshot's that are in the topic."""
+        """Keys in the topic that hold charges, counters or the snapshot."""
 
     @property
     def snapshot_due(self) -> bool:
@@ -112,7 +112,7 @@ class KafkaLedger:
             raise MonitorError("a ledger must be restored before anything is appended")
         decided = entry.decided
         number = decided.period.number
-        # A new period: it is pinned as it was planned, and all budgets start again.
+        # A new period is pinned as planned, and all budgets reset.
         is_new_period = number not in self._periods
         forgotten = sorted(self._budget_keys) if is_new_period else []
         old_steps = self._outdated_steps(decided.step)
@@ -156,7 +156,7 @@ class KafkaLedger:
         self._rule.charged(len(decided.charged))
 
     async def publish(self, publication: Publication) -> None:
-        """Results, step records and the note that they are published, in one transaction."""
+        """Results, step records and the `published` record, in one transaction."""
         await self._transactions.commit(
             [
                 *(
@@ -187,7 +187,7 @@ class KafkaLedger:
         self._rule.taken(len(users))
 
     async def _check_nothing_is_lost(self) -> None:
-        """No state, but steps were published? The budgets they were paid from are lost."""
+        """Published steps without a state: the budgets that they were charged to are lost."""
         numbers = await partitions_of(self._connection, self._topics.steps)
         steps = [TopicPartition(self._topics.steps, number) for number in numbers]
         self.follows_lost_state = any((await ends_of(self._connection, steps)).values())
@@ -199,7 +199,7 @@ class KafkaLedger:
             )
 
     def _outdated_steps(self, closed: int) -> list[int]:
-        """Steps beyond what is kept, if their items no longer rest."""
+        """Steps older than the kept history, if their items no longer rest."""
         surplus = max(0, len(self._steps) + 1 - HISTORY)
         oldest = islice(self._steps.values(), surplus)
         old = takewhile(

@@ -1,14 +1,14 @@
-"""How a ledger is written to a compacted topic: keys and values of its records.
+"""The records of a ledger in a compacted topic: keys and values.
 
 | key | value |
 |---|---|
-| `life` | how time is cut, and which topic is read; fixed |
-| `period/N` | period N as planned, and its key's fingerprint |
-| `step/N` | the decision of step N with where to read on; the last ones are kept |
-| `published` | the last step that is published |
-| `charges/N/I` | part I of the users that step N charged |
-| `snapshot` | which snapshot is whole, and how many parts it has |
-| `counters/N/I` | part I of the counters as they were after step N |
+| `life` | step length, epoch and events topic; never changes |
+| `period/N` | the plan of period N, and the fingerprint of its key |
+| `step/N` | the decision of step N and the offsets to continue from; only recent ones are kept |
+| `published` | the last published step |
+| `charges/N/I` | chunk I of the users charged in step N |
+| `snapshot` | the step of the current snapshot, and its number of chunks |
+| `counters/N/I` | chunk I of the counters after step N |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamer.stream.periods import Period
 
 FORMAT = 1
 CHUNK_USERS = 50_000
-"""Half a megabyte a record: below what brokers take by default."""
+"""Half a megabyte per record: below the default limit of brokers."""
 
 
 class LifeRecord(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ class StepEntry(msgspec.Struct, frozen=True):
     hitters: tuple[Hitter[str], ...]
     offsets: dict[str, int]
     oldest: int
-    """The first of the decisions that are kept when this one is."""
+    """The oldest step that is still kept once this one is written."""
     spent: int
-    """Charges that its period has had with this step, all users together."""
+    """Charges of its period up to and including this step, over all users."""
 
 
 class PublishedRecord(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def chunks_of(users: Users) -> list[bytes]:
-    """The users that were charged, in parts with a checksum each."""
+    """The charged users, in chunks with a checksum each."""
     parts = [users[start : start + CHUNK_USERS] for start in range(0, len(users), CHUNK_USERS)]
     return [_sealed(part.astype("<u8").tobytes()) for part in parts]
 
@@ -74,7 +74,7 @@ def users_of(chunk: bytes) -> Users:
 
 
 def counter_chunks(users: Users, charges: NDArray[np.uint16]) -> list[bytes]:
-    """All counters, in parts: first the users, then how often each was charged."""
+    """All counters, in chunks: first the users, then how often each was charged."""
     return [
         _sealed(
             users[start : start + CHUNK_USERS].astype("<u8").tobytes()

@@ -1,8 +1,8 @@
-"""The past, read from the records of a state topic, complete or not at all.
+"""Restores the past from the records of a state topic, completely or not at all.
 
-A tool may have deleted a key, a wrong retention may have cut the log, and a topic does not
-tell. So decisions must follow on one another, and the last one says how many charges its
-period has had: all of them must be there, in the last snapshot or since.
+A tool may have deleted a key, or a wrong retention may have truncated the log, and a topic
+does not show that. So decisions must be contiguous, and the last one records the number of
+charges in its period: all of them must be found, in the last snapshot or after it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The users who were charged, in rising order, and how often each."""
+    """The charged users, in ascending order, and how often each was charged."""
 
     users: Users
     charges: Charges
@@ -49,18 +49,18 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is restored, and what a journal must know to write on."""
+    """What is restored, and what the ledger needs to continue writing."""
 
     restored: Restored
     steps: dict[int, StepEntry]
-    """In rising order."""
+    """In ascending order."""
     periods: dict[int, PeriodRecord]
     spent: int
     budgets: Budgets
 
 
 def read_past(state: Mapping[str, bytes]) -> Past:
-    """From the last value of each key. ValueError: something is missing."""
+    """Restore from the last value of each key. ValueError: something is missing."""
     steps = sorted(_all(state, "step", StepEntry), key=lambda entry: entry.step)
     periods = {record.period.number: record for record in _all(state, "period", PeriodRecord)}
     published = msgspec.json.decode(needed(state, "published"), type=PublishedRecord).step
@@ -82,7 +82,7 @@ def needed(state: Mapping[str, bytes], key: str) -> bytes:
 
 
 def decided_of(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> Decided:
-    """Without whom it charged."""
+    """The decision, without the users that it charged."""
     return Decided(entry.step, entry.first, periods[entry.period].period, entry.hitters)
 
 
@@ -92,7 +92,7 @@ def _all(state: Mapping[str, bytes], kind: str, record: type[Record]) -> Iterato
 
 
 def _check_steps(steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord]) -> None:
-    """From the oldest that the last one knows of, each with its period."""
+    """The oldest step that the last one names must be there, and the period of each step."""
     if not steps:
         raise ValueError("all decisions are missing")
     if steps[-1].oldest < steps[0].step:
@@ -109,13 +109,13 @@ def _check_spent(last: StepEntry, found: int) -> None:
         )
     if found > last.spent:
         raise ValueError(
-            f"{found} charges are there, but step {last.step}, the last, knows of {last.spent}"
+            f"{found} charges found, but step {last.step}, the last one, records {last.spent}"
         )
 
 
 def _read_budgets(state: Mapping[str, bytes]) -> Budgets:
-    """The last snapshot with all charges since: its parts are brought up to date one by one,
-    and on all processors."""
+    """The last snapshot plus all charges since. Its chunks are updated in parallel, on all
+    cores."""
     kept = [value for key, value in state.items() if key.startswith("charges/")]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         parts = list(threads.map(counters_of, _snapshot(state))) or [_NOBODY]
@@ -132,7 +132,7 @@ def _read_budgets(state: Mapping[str, bytes]) -> Budgets:
 
 
 def _snapshot(state: Mapping[str, bytes]) -> list[bytes]:
-    """The parts of the last snapshot, which together are in rising order."""
+    """The chunks of the last snapshot, in ascending order of their users."""
     if "snapshot" not in state:
         return []
     snapshot = msgspec.json.decode(state["snapshot"], type=SnapshotRecord)
@@ -141,7 +141,7 @@ def _snapshot(state: Mapping[str, bytes]) -> list[bytes]:
 
 
 def _divided(since: Sequence[Users], parts: Sequence[Part]) -> list[list[Users]]:
-    """Charges, each in rising order, by the part whose users they are among."""
+    """Charges, each in ascending order, by the chunk of the snapshot that they belong to."""
     begins = np.array([users[0] for users, _ in parts[1:]], dtype=np.uint64)
     divided: list[list[Users]] = [[] for _ in parts]
     for users in since:
@@ -153,17 +153,17 @@ def _divided(since: Sequence[Users], parts: Sequence[Part]) -> list[list[Users]]
 
 
 def _merged(part: Part, since: Sequence[Users]) -> Part:
-    """Counters, and each user's charges since added to them."""
+    """Counters, with each user's charges since added."""
     if not since:
         return part
     known, charges = part
     users = np.concatenate([known, np.sort(np.concatenate(since))])
-    # Two rising runs, which this kind of sorting merges: faster than looking up each user.
+    # A stable sort merges two ascending runs: faster than looking up each user.
     order = users.argsort(kind="stable")
     users = users.take(order)
     begins = np.flatnonzero(np.concatenate(([True], users[1:] != users[:-1])))
     times = np.diff(begins, append=len(users))
-    # Each place is one charge, but a user's place in the snapshot stands for more. It is first.
+    # Each entry is one charge, but a user's entry from the snapshot, the first, may be more.
     more = np.zeros(len(users), dtype=np.int64)
     more[: len(known)] = charges - 1
     times += more.take(order.take(begins))

@@ -1,4 +1,4 @@
-"""Why the broker could not be reached or did not answer, in words for people."""
+"""Why the broker could not be reached or did not answer, in readable words."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FAMILY = re.compile(r", <AddressFamily\.\w+: \d+>")
 
 
 def reason_of(error: BaseException) -> str:
-    """What aiokafka says, without the names of its constants; an error may say nothing."""
+    """The message of aiokafka without the names of its constants; without one, the type."""
     return _FAMILY.sub("", str(error)) or type(error).__name__
 
 
 @contextmanager
 def broker_errors() -> Iterator[None]:
-    """Whatever a broker that is away makes of a request is UnreachableError."""
+    """Any error of a broker that is away becomes UnreachableError."""
     try:
         yield
     except (KafkaError, OSError, TimeoutError) as error:
@@ -30,6 +30,6 @@ def broker_errors() -> Iterator[None]:
 
 
 def pass_over_orphans(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Handle what nobody waits for: when a producer fails, so do futures inside of it."""
+    """Ignore Kafka errors that nobody awaits: futures inside a producer fail along with it."""
     if not isinstance(context.get("exception"), KafkaError):
         loop.default_exception_handler(context)

@@ -1,7 +1,7 @@
-"""Rejected records, told of in a topic of their own, before the journal moves past them.
+"""Reports rejected records in a topic of their own, before the journal moves past them.
 
-So each is told of at least once: after a restart what was read since the last step is
-read, and rejected, again.
+So each is reported at least once: after a restart, everything since the last step is read
+and rejected again.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from streamer.stream.events import Rejection
 from streamer.stream.intake import Batch
 from streamer.stream.records import RejectedRecord
 
-_LONGEST_PAYLOAD = 1 << 19  # in base64 it still is below what brokers take by default
+_LONGEST_PAYLOAD = 1 << 19  # in base64 still below the default limit of brokers
 _encode = msgspec.json.Encoder().encode
 
 
 class KafkaRejects:
-    """Collects what is rejected, and writes it when it is told to."""
+    """Collects rejections, and writes them when `write` is called."""
 
     MOST_RECORDS, MOST_BYTES = 10_000, 8 << 20
-    """In memory."""
+    """Limits of what is held in memory."""
 
     def __init__(
         self, transactions: Transactions, topic: str, events_topic: str, with_payload: bool
     ) -> None:
-        """`with_payload`: also what the record held, which is personal data."""
+        """`with_payload`: include the content of the record, which is personal data."""
         self._transactions = transactions
         self._topic = topic
         self._events_topic = events_topic
@@ -39,27 +39,27 @@ class KafkaRejects:
 
     @property
     def full(self) -> bool:
-        """Whether they must be written before there are more of them."""
+        """Whether `write` must be called before more are added."""
         return len(self._waiting) >= self.MOST_RECORDS or self._bytes >= self.MOST_BYTES
 
     def add(self, batch: Batch, rejections: Sequence[Rejection]) -> None:
         for rejection in rejections:
             raw = batch.records[rejection.place] or b""
-            told = self._with_payload and len(raw) <= _LONGEST_PAYLOAD
+            include = self._with_payload and len(raw) <= _LONGEST_PAYLOAD
             value = _encode(
                 RejectedRecord(
                     self._events_topic,
                     int(batch.partition),
                     int(batch.offsets[rejection.place]),
                     rejection.reason.value,
-                    base64.b64encode(raw).decode() if told else None,
+                    base64.b64encode(raw).decode() if include else None,
                 )
             )
             self._waiting.append(Message(self._topic, None, value))
             self._bytes += len(value)
 
     async def write(self) -> None:
-        """Those that wait, if there are any."""
+        """Write what was collected, if anything."""
         if self._waiting:
             waiting, self._waiting, self._bytes = self._waiting, [], 0
             await self._transactions.commit(waiting)

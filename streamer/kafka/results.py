@@ -1,5 +1,5 @@
-"""What a service has published to its topics, for whoever only looks: committed records,
-put together to steps with their results again."""
+"""Reads what a service has published to its topics: committed records, assembled into steps
+with their results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streamer.backoff import Backoff
 from streamer.errors import SettingError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ending import end_client
-from streamer.kafka.topics import TopicAdmin
+from streamer.kafka.topics import DOES_NOT_EXIST, TopicAdmin
 from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord, StepRecord
 
 PATIENCE_SECONDS = 5.0
-"""So long is waited for the rest of a step, or for the step before it."""
+"""How long to wait for the rest of a step, or for the step before it."""
 _SILENCE_SECONDS = 5.0
-"""After so long without a record it is asked whether a broker still answers."""
+"""After this long without a record, check whether a broker still answers."""
 _BACKOFF = Backoff(0.5, 10.0)
 _POLL_MS = 250
 _SLACK_MS = 60_000
@@ -33,14 +33,14 @@ _SLACK_MS = 60_000
 
 @dataclass(slots=True)
 class Assembly:
-    """Puts steps and results together, in whatever order partitions hand them over.
+    """Assembles steps and results, in whatever order the partitions deliver them.
 
-    A step goes out after the one before it, and with all of its results. One that still
-    lacks some after a while is left out: they were written before we began to read.
+    A step is released after the one before it, and with all of its results. A step that
+    still lacks some after a while is skipped: they were written before reading began.
     """
 
     through: int | None = None
-    """The last step that went out."""
+    """The last step that was released or skipped."""
     _steps: dict[int, tuple[StepRecord, float]] = field(default_factory=dict)
     _results: defaultdict[int, dict[str, ResultRecord]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -55,7 +55,7 @@ class Assembly:
             self._results[record.step][record.item] = record
 
     def ready(self, now: float) -> Publication | None:
-        """What can go out at this moment (seconds of any clock)."""
+        """What can be released at this time (seconds of any clock)."""
         steps, results = [], []
         for number in sorted(self._steps):
             record, since = self._steps[number]
@@ -78,20 +78,20 @@ class Assembly:
 
 @dataclass(slots=True)
 class KafkaResults:
-    """A reader of the two topics. Reading changes nothing: there is no group."""
+    """Reads the two topics without a consumer group, so reading changes nothing."""
 
     connection: Connection
     topics: Mapping[str, str]
-    """The settings that name the topics, and the names: of the hitters, then of the steps."""
+    """Topic names by setting: first the hitters topic, then the steps topic."""
     past: int
-    """About so many records of closed steps are read at first."""
+    """Reading starts about this many records of closed steps ago."""
     tell: Callable[[str], None]
-    """Told in words what is being waited for; "" when it is over."""
+    """Called with a description of what is being waited for; "" when the wait is over."""
     _assembly: Assembly = field(default_factory=Assembly)
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
 
     async def publications(self) -> AsyncIterator[Publication]:
-        """From the recent past on, without an end; waits for brokers that are away."""
+        """From the recent past on, without end; waits while brokers are away."""
         waits = _BACKOFF.waits()
         while True:
             consumer = AIOKafkaConsumer(
@@ -117,7 +117,7 @@ class KafkaResults:
             await asyncio.sleep(next(waits))
 
     async def _place(self, consumer: AIOKafkaConsumer) -> None:
-        """Where the last reading ended; at first, where the recent past begins."""
+        """Seek to where reading stopped; at first, to where the recent past ends."""
         if not self._positions:
             self._positions = await self._recent(consumer)
         consumer.assign(list(self._positions))
@@ -125,13 +125,13 @@ class KafkaResults:
             consumer.seek(partition, position)
 
     async def _recent(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
-        """The last steps are read here; their results begin where the first of them was."""
+        """Read the last steps, then their results, which begin at the time of the first step."""
         hitters, steps = await self._partitions()
         begins = await consumer.beginning_offsets(steps)
         ends = await consumer.end_offsets(steps)
         consumer.assign(steps)
         for partition in steps:
-            # Each step is a transaction, and the mark of its end takes a place too.
+            # Each step is a transaction, and its end marker takes up an offset too.
             consumer.seek(partition, max(begins[partition], ends[partition] - 2 * self.past))
         earliest = await self._read_up_to(consumer, ends)
         if earliest is None:
@@ -173,7 +173,7 @@ class KafkaResults:
             silent_since = await self._check(silent_since)
 
     async def _check(self, silent_since: float) -> float:
-        """A consumer says nothing when its brokers are away: then they are asked."""
+        """A consumer does not report that its brokers are away, so ask them."""
         now = time.monotonic()
         if now - silent_since < _SILENCE_SECONDS:
             return silent_since
@@ -182,7 +182,7 @@ class KafkaResults:
         return now
 
     async def _partitions(self) -> list[list[TopicPartition]]:
-        """Those of each topic."""
+        """The partitions of each topic."""
         admin = TopicAdmin(self.connection)
         await admin.start()
         try:
@@ -190,8 +190,7 @@ class KafkaResults:
             for setting, topic in self.topics.items():
                 numbers = await admin.partitions(topic)
                 if not numbers:
-                    allowed = "there is no such topic; the service makes it with --create-topics"
-                    raise SettingError(setting, topic, allowed)
+                    raise SettingError(setting, topic, DOES_NOT_EXIST)
                 found.append([TopicPartition(topic, number) for number in sorted(numbers)])
             return found
         finally:
@@ -208,13 +207,13 @@ class KafkaResults:
                     msgspec.json.decode(record.value or b"", type=ResultRecord)
                 )
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            return  # somebody else's: not ours to judge
+            return  # not written by streamer: skip it
 
     def _forbidden(self, error: TopicAuthorizationFailedError) -> SettingError:
         named = " ".join(map(str, error.args))
         found = [pair for pair in self.topics.items() if pair[1] in named]
         setting, topic = [*found, *self.topics.items()][0]
-        return SettingError(setting, topic, "this user may not read it: allow it Describe and Read")
+        return SettingError(setting, topic, "this user may not read it: grant Describe and Read")
 
 
 async def _poll(consumer: AIOKafkaConsumer) -> Iterable[ConsumerRecord]:

@@ -1,4 +1,4 @@
-"""From settings to a connection, to topics that are as they must be."""
+"""From settings to a connection, and to topics that are configured correctly."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SERVER = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 def connection_of(settings: KafkaSettings) -> Connection:
     secure = settings.security_protocol in {"SSL", "SASL_SSL"}
     sasl = settings.security_protocol.startswith("SASL")
-    _tell_of_unused(settings, secure, sasl)
+    _warn_of_unused(settings, secure, sasl)
     mechanism = settings.sasl_mechanism if sasl else None
     password = _password(settings) if sasl and mechanism != "OAUTHBEARER" else None
     if sasl and mechanism == "OAUTHBEARER":
         if settings.sasl_token_file is None:
             raise SettingError(
-                "kafka.sasl_token_file", "not given", "it must name a file with a token"
+                "kafka.sasl_token_file", "not set", "OAUTHBEARER requires a file with a token"
             )
         _read("kafka.sasl_token_file", settings.sasl_token_file)
     elif sasl and not settings.sasl_username:
-        raise SettingError("kafka.sasl_username", "not given", f"{mechanism} needs one")
+        raise SettingError("kafka.sasl_username", "not set", f"{mechanism} requires it")
     return Connection(
         servers=_servers(settings.bootstrap_servers),
         security_protocol=settings.security_protocol,
@@ -46,8 +46,8 @@ def connection_of(settings: KafkaSettings) -> Connection:
     )
 
 
-def _tell_of_unused(settings: KafkaSettings, secure: bool, sasl: bool) -> None:
-    """A login that is not sent, a certificate that nobody asks for: somebody meant another one."""
+def _warn_of_unused(settings: KafkaSettings, secure: bool, sasl: bool) -> None:
+    """A login or certificate that is never sent suggests a wrong security protocol."""
     unused = [
         *(() if sasl else ("sasl_username", "sasl_password")),
         *(() if sasl else ("sasl_password_file", "sasl_token_file")),
@@ -56,14 +56,14 @@ def _tell_of_unused(settings: KafkaSettings, secure: bool, sasl: bool) -> None:
     for name in unused:
         if getattr(settings, name) is not None:
             _log.warning(
-                "kafka.%s is given, but not used: kafka.security_protocol is %s",
+                "kafka.%s is set but not used, because kafka.security_protocol is %s",
                 name,
                 settings.security_protocol,
             )
 
 
 def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
-    """The topics that the service uses, and what they must be like."""
+    """The topics that the service uses, and how they must be configured."""
     return [
         TopicNeed(
             "kafka.events_topic",
@@ -103,7 +103,7 @@ def source_of(settings: KafkaSettings, connection: Connection, admin: TopicAdmin
 
 
 async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
-    """Topics exist and are right; one line if producers are trusted with arrival times."""
+    """Check or create the topics; warn if producers are trusted with arrival times."""
     _check_different(topic_needs(settings))
     facts = await ensure_topics(
         admin, topic_needs(settings), settings.create_topics, settings.replication_factor
@@ -111,19 +111,19 @@ async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
     kind = facts[settings.events_topic].config.get("message.timestamp.type")
     if kind != "LogAppendTime":
         _log.warning(
-            "%s has timestamps of type %s: producers are trusted to tell when an event arrived; "
-            "LogAppendTime would let the broker tell",
+            "%s has message.timestamp.type %s: producers set the arrival times of events, and are "
+            "trusted; with LogAppendTime the brokers set them",
             settings.events_topic,
             kind,
         )
 
 
 def _check_different(needs: list[TopicNeed]) -> None:
-    """Results among the events would be read as such, and among the state would destroy it."""
+    """Results in the events topic would be read as events; in the state topic, destroy it."""
     settings: dict[str, str] = {}
     for need in needs:
         if need.name in settings:
-            allowed = f"{settings[need.name]} names it too; name another topic"
+            allowed = f"{settings[need.name]} names the same topic; name another one"
             raise SettingError(need.setting, need.name, allowed)
         settings[need.name] = need.setting
 
@@ -132,7 +132,7 @@ def _servers(text: str) -> tuple[str, ...]:
     servers = tuple(part.strip() for part in text.split(",") if part.strip())
     if not servers or not all(map(_is_server, servers)):
         raise SettingError(
-            "kafka.bootstrap_servers", text or "empty", "write host:port, separated by commas"
+            "kafka.bootstrap_servers", text or "empty", "use host:port, separated by commas"
         )
     return servers
 
@@ -148,12 +148,12 @@ def _password(settings: KafkaSettings) -> str:
             raise SettingError(
                 "kafka.sasl_password_file",
                 settings.sasl_password_file,
-                "kafka.sasl_password is given too: use one",
+                "kafka.sasl_password is set too: use only one",
             )
         return _read("kafka.sasl_password_file", settings.sasl_password_file)
     if settings.sasl_password is None:
         raise SettingError(
-            "kafka.sasl_password", "not given", f"{settings.sasl_mechanism} needs one"
+            "kafka.sasl_password", "not set", f"{settings.sasl_mechanism} requires it"
         )
     return settings.sasl_password.get_secret_value()
 
@@ -165,16 +165,16 @@ def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
         ("kafka.ssl_key_file", settings.ssl_key_file),
     ):
         if path is not None and not path.is_file():
-            raise SettingError(setting, path, "there is no such file")
+            raise SettingError(setting, path, "no such file")
     if settings.ssl_key_file is not None and settings.ssl_cert_file is None:
         raise SettingError(
-            "kafka.ssl_key_file", settings.ssl_key_file, "name its kafka.ssl_cert_file too"
+            "kafka.ssl_key_file", settings.ssl_key_file, "set kafka.ssl_cert_file too"
         )
     try:
         context = ssl.create_default_context(cafile=settings.ssl_ca_file)
     except (ssl.SSLError, OSError):
         raise SettingError(
-            "kafka.ssl_ca_file", settings.ssl_ca_file, "it holds no certificates in PEM form"
+            "kafka.ssl_ca_file", settings.ssl_ca_file, "it contains no PEM certificates"
         ) from None
     context.check_hostname = settings.ssl_check_hostname
     if settings.ssl_cert_file is not None:
@@ -183,13 +183,13 @@ def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
             context.load_cert_chain(
                 settings.ssl_cert_file,
                 settings.ssl_key_file,
-                secret.get_secret_value() if secret else "",  # without one OpenSSL would ask
+                secret.get_secret_value() if secret else "",  # None: OpenSSL would prompt
             )
         except (ssl.SSLError, OSError):
             raise SettingError(
                 "kafka.ssl_cert_file",
                 settings.ssl_cert_file,
-                "it and kafka.ssl_key_file are not a certificate and its key in PEM form, or "
+                "it and kafka.ssl_key_file are not a PEM certificate and its key, or "
                 "kafka.ssl_key_password is wrong",
             ) from None
     return context
@@ -201,4 +201,4 @@ def _read(setting: str, path: Path) -> str:
     except OSError as error:
         raise SettingError(setting, path, f"{error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingError(setting, path, "it does not hold text") from None
+        raise SettingError(setting, path, "it is not a text file") from None

@@ -1,4 +1,4 @@
-"""What a state topic holds, read as it is now, whoever writes it."""
+"""Reads what a state topic holds now, even while another process writes to it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streamer.ledger.contract import Life
 
 @dataclass(frozen=True, slots=True)
 class StateRecords:
-    """What a state topic holds: the last value of each key, the last transaction's marker, and
-    where reading ended."""
+    """The last value of each key, the marker of the last transaction, and the offset at which
+    reading ended."""
 
     state: dict[bytes, bytes]
     marker: bytes | None
@@ -26,12 +26,12 @@ class StateRecords:
 
     @property
     def size(self) -> int:
-        """In bytes, without what compaction would remove."""
+        """In bytes, without what compaction will remove."""
         return sum(map(len, self.state.values()))
 
 
 async def read_state(connection: Connection, topic: str) -> StateRecords:
-    """All that is committed in a state topic now."""
+    """Everything that is committed to a state topic now."""
     state: dict[bytes, bytes] = {}
     marker, tail = None, 0
     async for record in read_committed(connection, TopicPartition(topic, 0), 0):
@@ -46,7 +46,7 @@ async def read_state(connection: Connection, topic: str) -> StateRecords:
 
 
 def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Life) -> Past | None:
-    """The past that a state topic's records tell; None if there are none."""
+    """The past that the records of a state topic describe; None if there are none."""
     if not found:
         return None
     try:
@@ -65,8 +65,8 @@ def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Li
 def _check_life(topic: str, kept: dict[str, object], events_topic: str, life: Life) -> None:
     if kept.get("format") != FORMAT:
         raise UnusableJournalError(
-            f"the state topic {topic} has format {kept.get('format')}, this program knows "
-            f"{FORMAT}: use the version that it was made with, or a newer one"
+            f"the state topic {topic} has format {kept.get('format')}, but this version supports "
+            f"format {FORMAT}: use the version that created it, or a newer one"
         )
     for setting, name, wanted in (
         ("stream.step_seconds", "length_ms", life.length_ms),
@@ -75,7 +75,7 @@ def _check_life(topic: str, kept: dict[str, object], events_topic: str, life: Li
     ):
         if kept.get(name) != wanted:
             raise UnusableJournalError(
-                f"the state topic {topic} was made with another {setting} ({name} "
-                f"{kept.get(name)}, not {wanted}): it is fixed for a journal's life; use that, or "
-                "another state topic"
+                f"the state topic {topic} was created with another {setting} ({name} "
+                f"{kept.get(name)}, not {wanted}): this is fixed for the life of a state topic; "
+                "use the old value, or another state topic"
             )

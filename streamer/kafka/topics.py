@@ -1,4 +1,4 @@
-"""The topics: what they must be like, whether they are, and how to make them so."""
+"""The topics: how they must be configured, whether they are, and how to fix them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from streamer.kafka.connection import Connection
 
 _APPEAR_SECONDS = 15.0
 _ALREADY_EXISTS = 36
+DOES_NOT_EXIST = "the topic does not exist; the service creates it with --create-topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,13 @@ class TopicNeed:
     name: str
     partitions: int = 1
     one_partition: bool = False
-    """Whether more than one partition would be wrong."""
+    """Whether it must have exactly one partition."""
     config: Mapping[str, str] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    """Those of `config` without which the service must not start."""
+    """The entries of `config` that are checked: without them the service must not start."""
 
     def creation(self, servers: str) -> str:
-        """The command that makes it."""
+        """The command that creates it."""
         options = [f"--config {name}={value}" for name, value in self.config.items()]
         return " ".join(
             [
@@ -49,7 +50,7 @@ class TopicNeed:
         )
 
     def correction(self, servers: str, name: str) -> str:
-        """The command that sets one of its settings right."""
+        """The command that corrects one entry of its configuration."""
         return (
             f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {self.name} "
             f"--add-config {name}={self.config[name]}"
@@ -58,14 +59,14 @@ class TopicNeed:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a topic is like."""
+    """How a topic is configured."""
 
     partitions: int
     config: Mapping[str, str]
 
 
 class TopicAdmin:
-    """Asks about topics, and makes them."""
+    """Describes topics, and creates them."""
 
     def __init__(self, connection: Connection) -> None:
         self.servers = ",".join(connection.servers)
@@ -78,7 +79,7 @@ class TopicAdmin:
         await self._client.close()
 
     async def partitions(self, topic: str) -> set[int]:
-        """The numbers of a topic's partitions; none if there is no such topic."""
+        """The partition numbers of a topic; empty if it does not exist."""
         described = await self._client.describe_topics([topic])
         for found in described:
             _check_allowed(topic, found["error_code"])
@@ -109,16 +110,16 @@ class TopicAdmin:
         for name, code, *_ in answer.topic_errors:
             if code == InvalidReplicationFactorError.errno:
                 raise SettingError(
-                    "kafka.replication_factor", replication, "there are not so many brokers"
+                    "kafka.replication_factor", replication, "the cluster has fewer brokers"
                 )
             if code not in {0, _ALREADY_EXISTS}:
                 raise SettingError(
-                    need.setting, name, f"it cannot be made ({for_code(code).__name__})"
+                    need.setting, name, f"it could not be created ({for_code(code).__name__})"
                 )
 
 
 async def check_one_cluster(connection: Connection) -> None:
-    """Brokers of two clusters in one list: what is read would depend on who answers first."""
+    """Refuse brokers of several clusters: which one is read would depend on who answers."""
     found: dict[str, str] = {}
     for server in connection.servers if len(connection.servers) > 1 else ():
         client = AIOKafkaAdminClient(**replace(connection, servers=(server,)).options())
@@ -126,19 +127,19 @@ async def check_one_cluster(connection: Connection) -> None:
             await client.start()
             found[server] = (await client.describe_cluster())["cluster_id"]
         except KafkaError:
-            continue  # one that is away can be asked another time
+            continue  # away: it is checked at another start
         finally:
             await client.close()
     if len(set(found.values())) > 1:
         raise SettingError(
             "kafka.bootstrap_servers",
             ",".join(connection.servers),
-            "they belong to different clusters; name brokers of one",
+            "these brokers belong to different clusters; name brokers of one cluster",
         )
 
 
 async def partitions_of(connection: Connection, topic: str) -> set[int]:
-    """The numbers of a topic's partitions, asked once; none if there is no such topic."""
+    """The partition numbers of a topic, over a client of its own; empty if it does not exist."""
     admin = TopicAdmin(connection)
     await admin.start()
     try:
@@ -148,23 +149,21 @@ async def partitions_of(connection: Connection, topic: str) -> set[int]:
 
 
 async def check_exists(connection: Connection, setting: str, topic: str) -> None:
-    """Refuse a topic that is not there: a client would wait for it, and never say so."""
+    """Refuse a topic that does not exist: a client would silently wait for it."""
     try:
         numbers = await partitions_of(connection, topic)
     except TopicAuthorizationFailedError:
         raise SettingError(
-            setting, topic, "this user may not look at it: allow it Describe"
+            setting, topic, "this user may not describe it: grant Describe"
         ) from None
     if not numbers:
-        raise SettingError(
-            setting, topic, "there is no such topic; the service makes it with --create-topics"
-        )
+        raise SettingError(setting, topic, DOES_NOT_EXIST)
 
 
 async def ensure_topics(
     admin: TopicAdmin, needs: Sequence[TopicNeed], create: bool, replication: int | None
 ) -> dict[str, TopicFacts]:
-    """Check all topics; make those that are missing if that is wanted."""
+    """Check all topics; with `create`, create those that are missing."""
     facts = {}
     for need in needs:
         try:
@@ -176,13 +175,13 @@ async def ensure_topics(
             raise SettingError(
                 need.setting,
                 need.name,
-                "this user may not look at it: allow it Describe and DescribeConfigs",
+                "this user may not describe it: grant Describe and DescribeConfigs",
             ) from None
         if found is None:
             raise SettingError(
                 need.setting,
                 need.name,
-                f"there is no such topic; make it with: {need.creation(admin.servers)}",
+                f"the topic does not exist; create it with: {need.creation(admin.servers)}",
             )
         _check(need, found, admin.servers)
         facts[need.name] = found
@@ -190,7 +189,7 @@ async def ensure_topics(
 
 
 async def _appearing(admin: TopicAdmin, topic: str) -> TopicFacts | None:
-    """A new topic is known to every broker only after a moment."""
+    """Wait for a new topic: it takes a moment until every broker knows it."""
     deadline = time.monotonic() + _APPEAR_SECONDS
     while True:
         found = await admin.facts(topic)
@@ -209,8 +208,8 @@ def _check(need: TopicNeed, found: TopicFacts, servers: str) -> None:
         raise SettingError(
             need.setting,
             need.name,
-            f"it has {found.partitions} partitions and must have 1; name another, or delete it "
-            f"and make it with: {need.creation(servers)}",
+            f"it has {found.partitions} partitions but must have 1; name another topic, or delete "
+            f"it and create it with: {need.creation(servers)}",
         )
     for name in need.required:
         if found.config.get(name) != need.config[name]:

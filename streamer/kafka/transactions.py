@@ -1,11 +1,10 @@
-"""Transactions under one identity, and what to do when nobody knows how one ended.
+"""Transactions under one transactional id, and recovery when the outcome of one is unknown.
 
-Starting fences every older holder of the identity and ends its open transaction. Each
-transaction writes a marker of its own to a compacted topic. When one fails without a
-verdict (the broker went away while it was being committed), the producer is thrown away,
-a new one is started, and the marker tells whether it was committed: then it is done,
-otherwise the same records are sent again. A marker of somebody else means that we were
-replaced, and we end.
+Starting fences every older holder of the id and aborts its open transaction. Each
+transaction writes its own marker to a compacted topic. If a commit fails with an unknown
+outcome, because the broker went away, the producer is discarded, a new one is started, and
+the marker shows whether the transaction was committed. If not, the same records are sent
+again. A marker of another process means that this one was replaced: FencedError.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _SLOW_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record to be written; a value of None deletes the key from a compacted topic."""
+    """A record to write; a value of None deletes the key from a compacted topic."""
 
     topic: str
     key: bytes | None
@@ -51,7 +50,8 @@ class Message:
 
 
 Tell = Callable[[str, BaseException | None], None]
-"""Told in words what is being waited for, and why; "" when it is over."""
+"""Called with a description of what is being waited for, and the
+error behind it, if any; "" when the wait is over."""
 
 
 class Transactions:
@@ -75,27 +75,27 @@ class Transactions:
         self._tail = 0
 
     async def start(self) -> None:
-        """Fence whoever held the identity before. Waits for the broker if it is away."""
+        """Fence older holders of the identity. Waits while the broker is away."""
         await self._renew()
 
     def resume(self, marker: bytes | None, tail: int) -> None:
-        """What was the last marker when everything up to offset `tail` had been read."""
+        """Set the last known marker, and the offset up to which its topic was read."""
         self._last, self._tail = marker, tail
 
     async def announce(self) -> None:
-        """Leave a marker: whoever held the identity before can see that they were replaced."""
+        """Write a marker, so that an older holder of the identity detects that it was replaced."""
         await self.commit([])
 
     async def stop(self) -> None:
-        await self._throw_away()
+        await self._discard()
 
     async def commit(self, messages: Sequence[Message]) -> None:
-        """Write all of them, or none. Returns when they are committed."""
+        """Write all messages, or none. Returns when they are committed."""
         marker = secrets.token_bytes(16)
         messages = [*messages, Message(self._markers.topic, MARKER, marker)]
         while True:
             slow = asyncio.get_running_loop().call_later(
-                _SLOW_SECONDS, self._tell, "waiting for the broker to take a transaction", None
+                _SLOW_SECONDS, self._tell, "waiting for the broker to commit a transaction", None
             )
             try:
                 async with asyncio.timeout(self._timeout):
@@ -104,21 +104,21 @@ class Transactions:
                 raise FencedError(self._identity) from None
             except MessageSizeTooLargeError:
                 raise PublishError(
-                    "a record is larger than the broker takes: raise max.message.bytes of "
+                    "a record is larger than the broker accepts: raise max.message.bytes of "
                     f"{_topics(messages)}"
                 ) from None
             except TopicAuthorizationFailedError:
                 raise SettingError(
                     "kafka.sasl_username",
                     self._connection.username,
-                    f"it may not write to all of {_topics(messages)}",
+                    f"it may not write to all of {_topics(messages)}: grant Describe and Write",
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 self._tell(
-                    f"waiting for the broker to say how a transaction ended ({reason_of(error)})",
+                    f"waiting for the outcome of a transaction ({reason_of(error)})",
                     error,
                 )
-                # Look first: if we were replaced, a new producer would fence our successor.
+                # Check first: if we were replaced, a new producer would fence our successor.
                 await self._was_committed(marker)
                 await self._renew()
                 if not await self._was_committed(marker):
@@ -143,8 +143,8 @@ class Transactions:
         return int(written[-1].offset)
 
     async def _renew(self) -> None:
-        """A new producer under the same identity, however long the broker is away."""
-        await self._throw_away()
+        """Start a new producer under the same identity. Waits while the broker is away."""
+        await self._discard()
         waits = _BACKOFF.waits()
         while True:
             producer = TransactionProducer(
@@ -160,14 +160,16 @@ class Transactions:
             except TransactionalIdAuthorizationFailed:
                 await end_client(producer)
                 raise SettingError(
-                    "kafka.transactional_id", self._identity, "this user may not use it"
+                    "kafka.transactional_id",
+                    self._identity,
+                    "this user may not use it: grant Describe and Write",
                 ) from None
             except InvalidTransactionTimeout:
                 await end_client(producer)
                 raise SettingError(
                     "kafka.transaction_timeout_seconds",
                     self._timeout,
-                    "it is more than the broker's transaction.max.timeout.ms",
+                    "it exceeds the broker's transaction.max.timeout.ms",
                 ) from None
             except (KafkaError, TimeoutError, OSError) as error:
                 await end_client(producer)
@@ -179,7 +181,7 @@ class Transactions:
             return
 
     async def _was_committed(self, marker: bytes) -> bool:
-        """Look for a marker behind the last one that is known to be committed."""
+        """Look for a marker after the last one that is known to be committed."""
         last = self._last
         tail = read_committed(self._connection, self._markers, self._tail, self._tell)
         async for record in tail:
@@ -189,7 +191,7 @@ class Transactions:
             raise FencedError(self._identity)
         return last == marker
 
-    async def _throw_away(self) -> None:
+    async def _discard(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
             await end_client(producer)
@@ -201,9 +203,9 @@ async def read_committed(
     start: int,
     tell: Tell = lambda *_: None,
 ) -> AsyncIterator[ConsumerRecord]:
-    """The committed records of a partition from an offset on, up to where it ends now.
+    """The committed records of a partition, from an offset up to its current end.
 
-    Begins again where it was when the broker goes away in between.
+    If the broker goes away, reading continues where it stopped.
     """
     position, end, waits = start, None, _BACKOFF.waits()
     while end is None or position < end:
@@ -221,13 +223,15 @@ async def read_committed(
                 found = await consumer.getmany(timeout_ms=_POLL_MS)
                 for record in found.get(partition, []):
                     yield record
-                # The end may be a transaction's end mark, which is no record.
+                # The last offset may be a transaction's end marker, which is not a record.
                 moved = await consumer.position(partition)
                 idle = 0 if moved > position else idle + 1
                 position = moved
         except TopicAuthorizationFailedError:
             raise SettingError(
-                "kafka.state_topic", partition.topic, "this user may not read it"
+                "kafka.state_topic",
+                partition.topic,
+                "this user may not read it: grant Describe and Read",
             ) from None
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, reason_of(error))
@@ -238,7 +242,7 @@ async def read_committed(
 
 
 def committed_consumer(connection: Connection) -> AIOKafkaConsumer:
-    """One that reads a long partition fast, and only what is committed."""
+    """A consumer that reads a long partition fast, and only committed records."""
     return AIOKafkaConsumer(
         **connection.options(),
         isolation_level="read_committed",
@@ -252,7 +256,7 @@ def committed_consumer(connection: Connection) -> AIOKafkaConsumer:
 async def ends_of(
     connection: Connection, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Where partitions end now, as far as their transactions are decided."""
+    """The current ends of partitions, without open transactions."""
     consumer = AIOKafkaConsumer(**connection.options(), isolation_level="read_committed")
     await consumer.start()
     try:

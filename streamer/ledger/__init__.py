@@ -1,1 +1,1 @@
-"""Durable decisions: the contract of a ledger, and the one that keeps files."""
+"""Durable decisions: the contract of a ledger, and the ledger in files."""

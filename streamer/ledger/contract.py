@@ -1,9 +1,9 @@
-"""The contract of a ledger: where decisions become durable, and from where they are published.
+"""The contract of a ledger, which makes decisions durable and publishes them.
 
 The protocol of a step: the engine decides; `append` makes the decision durable; `publish`
-publishes it and remembers that. A crash before `append` returns: the step was never
-decided. A crash after it: `restore` returns the decision, and it is published again as it
-was. No step is decided twice, no published value changes, no charge is lost.
+publishes it and records that. After a crash before `append` returns, the step was never
+decided. After a later crash, `restore` returns the decision, and it is published again,
+unchanged. No step is decided twice, no published value changes, no charge is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamer.stream.publication import Publication
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What is fixed for a ledger's life: how time is cut into steps."""
+    """What is fixed for the life of a ledger: how time is divided into steps."""
 
     length_ms: int
     epoch_ms: int
@@ -32,7 +32,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a ledger keeps of a closed step: the decision, and where to read on."""
+    """What a ledger stores for a closed step: the decision, and the offsets to continue from."""
 
     decided: Decided
     offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -40,55 +40,55 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The past, as a ledger knows it."""
+    """The past, as a ledger recorded it."""
 
     state: EngineState
     last: Entry
-    """The last decision, with where to read on. If it is later than `published`, it may or
-    may not have been published: it is published again, as it was decided."""
+    """The last decision, with the offsets to continue from. If it is later than `published`,
+    it may or may not have been published: it is published again, unchanged."""
     published: int
     """The last step that is known to be published."""
     key: str
-    """The fingerprint of the key that the pseudonyms of this period were made with."""
+    """The fingerprint of the key that this period's pseudonyms were made with."""
     history: Sequence[Decided] = ()
-    """The last decisions, the oldest first, without whom they charged."""
+    """The last decisions, oldest first, without the users that they charged."""
 
 
 class Ledger(Protocol):
-    """Kept by one process at a time. `restore`, then `claim`, then everything else."""
+    """Used by one process at a time: first `restore`, then `claim`, then everything else."""
 
     async def restore(self) -> Restored | None:
         """The past; None for a new ledger. Changes nothing. UnusableJournalError: the ledger
-        cannot be used, or results were published that it does not know."""
+        cannot be used, or results were published that it does not contain."""
         ...
 
     async def claim(self) -> None:
-        """This process goes on from here: what a crash left half written is removed, and
-        an older process that still runs can tell that it was replaced."""
+        """Take over: remove what a crash left half written, and let an older process that is
+        still running detect that it was replaced."""
         ...
 
     async def append(self, entry: Entry) -> None:
-        """Make a decision durable, all or nothing. JournalWriteError: the process must end."""
+        """Make a decision durable, all or nothing. JournalWriteError: the process must stop."""
         ...
 
     async def publish(self, publication: Publication) -> None:
-        """Publish records, durably, and remember that nothing up to there is due again."""
+        """Publish records durably, and record that everything up to them is published."""
         ...
 
     @property
     def snapshot_due(self) -> bool:
-        """Whether the charges since the last snapshot outweigh a new one."""
+        """Whether there are enough charges since the last snapshot for a new one."""
         ...
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        """Keep all counters as they are now, and forget the charges that led to them."""
+        """Store all counters as they are now, and delete the charges that led to them."""
         ...
 
 
 class SnapshotRule:
-    """A snapshot is due when the charges since the last one take half as much room as it.
+    """A snapshot is due when the charges since the last one take up half as much space as it.
 
-    So a ledger is never larger than about one and a half times its counters.
+    So a ledger is never larger than about 1.5 times its counters.
     """
 
     CHARGE_BYTES, COUNTER_BYTES = 8, 10
@@ -112,5 +112,5 @@ class SnapshotRule:
         self._charges, self._users = 0, users
 
     def forget(self) -> None:
-        """A new period: nobody is charged."""
+        """A new period: nobody has been charged."""
         self.taken(0)

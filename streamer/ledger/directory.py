@@ -1,4 +1,4 @@
-"""The directory of a file journal: who holds it, and the key that is kept in it."""
+"""The directory of a file journal: its lock, and the key that is stored in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEY_BYTES = 32
 
 
 class JournalDirectory:
-    """Held by one process at a time, until it ends, however it ends."""
+    """Locked by one process at a time, until that process ends for any reason."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class JournalDirectory:
         except OSError:
             os.close(self._lock)
             raise UnusableJournalError(
-                f"the journal {path} is in use by another process: end that one first"
+                f"the journal {path} is in use by another process: stop that process first"
             ) from None
 
     @property
@@ -38,26 +38,28 @@ class JournalDirectory:
         return self.path / DATABASE
 
     def key(self) -> str:
-        """The key that is kept here, as hex digits; made once, for a new journal."""
+        """The stored key, as hex digits; created once, for a new journal."""
         path = self.path / KEY
         try:
             if not path.exists():
                 if self.database.exists():
                     raise UnusableJournalError(
-                        f"the journal {self.path} has lost its key ({path}): put it back, or give "
-                        "privacy.key_file"
+                        f"the key of the journal {self.path} is missing ({path}): restore it, or "
+                        "set privacy.key_file"
                     )
                 _keep(path, secrets.token_hex(_KEY_BYTES))
             return path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UnusableJournalError(f"the key {path} cannot be read or made: {error}") from None
+            raise UnusableJournalError(
+                f"the key {path} cannot be read or created: {error}"
+            ) from None
 
     def close(self) -> None:
         os.close(self._lock)
 
 
 def _keep(path: Path, content: str) -> None:
-    """Durable before anything is kept under it: a lost key is a lost journal."""
+    """Durable before it is used: without its key, a journal is lost."""
     scratch = path.with_suffix(".new")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -70,7 +72,7 @@ def _keep(path: Path, content: str) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make a file's new name durable."""
+    """Make the new name of a file durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,8 +1,8 @@
-"""The SQLite file of a ledger: made whole or not at all, and refused if it is damaged or not ours.
+"""The SQLite file of a ledger: created atomically, and refused if it is damaged or foreign.
 
-SQLite's rollback journal mode keeps everything that is committed in the one file. A lost or
-cut file beside it (as a write-ahead log would be) could roll the ledger back without a
-trace, and budgets with it.
+In SQLite's rollback journal mode everything that is committed is in one file. With a second
+file, such as a write-ahead log, its loss or truncation would silently roll the ledger back,
+and the budgets with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamer.ledger.directory import sync_directory
 from streamer.ledger.file_tables import APPLICATION, FORMAT, SCHEMA, Tables
 
 _HEADER = struct.Struct(">16s 44x i 4x i")
-"""Of the file format: its name, and at 60 and 68 the version and the application."""
+"""Of an SQLite file: its magic, and at 60 and 68 the user version and application id."""
 
 
 def open_database(path: Path | None, life: Life) -> sqlite3.Connection:
@@ -47,32 +47,34 @@ def open_database(path: Path | None, life: Life) -> sqlite3.Connection:
 
 
 def name_of(path: Path | None) -> str:
-    """What messages call it."""
+    """Its name in messages."""
     return "the journal in memory" if path is None else f"the journal {path.parent}"
 
 
 def check_header(path: Path) -> None:
-    """Refuse a file that is no journal of ours by its first bytes: opening a foreign database
-    could already change it, or the files beside it."""
+    """Refuse a file that streamer did not create by its first bytes: opening a foreign
+    database could already change it, or files next to it."""
     where = f"the journal {path.parent}"
     with refusal(where):
         with path.open("rb") as file:
             header = file.read(_HEADER.size)
         if len(header) < _HEADER.size:
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         magic, version, application = _HEADER.unpack(header)
         if magic != b"SQLite format 3\0" or application != APPLICATION:
-            raise UnusableJournalError(f"{where} is not one of streamer's: name another directory")
+            raise UnusableJournalError(
+                f"{where} was not created by streamer: name another directory"
+            )
         if version != FORMAT:
             raise UnusableJournalError(
-                f"{where} has format {version}, this program knows {FORMAT}: use the version of "
-                "streamer that it was made with, or a newer one"
+                f"{where} has format {version}, but this version supports format {FORMAT}: use the "
+                "version of streamer that created it, or a newer one"
             )
 
 
 @contextmanager
 def refusal(where: str) -> Iterator[None]:
-    """Whatever cannot be read is damage, and damage is never repaired by forgetting."""
+    """Anything that cannot be read is damage, and damage is never repaired by starting over."""
     try:
         yield
     except UnusableJournalError:
@@ -86,14 +88,14 @@ def refusal(where: str) -> Iterator[None]:
         ValueError,
     ) as error:
         raise UnusableJournalError(
-            f"{where} cannot be read ({error}): restore it from a backup; it is left as it is, "
-            "because starting anew would spend the users' budgets twice"
+            f"{where} cannot be read ({error}): restore it from a backup; it is left unchanged, "
+            "because starting over would spend the users' budgets twice"
         ) from None
 
 
 def check_pages(database: sqlite3.Connection) -> None:
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-        raise ValueError("its pages do not fit together")
+        raise ValueError("its pages are inconsistent")
 
 
 def _check_life(where: str, kept: Life, life: Life) -> None:
@@ -101,9 +103,9 @@ def _check_life(where: str, kept: Life, life: Life) -> None:
     for setting, milliseconds in (("step_seconds", kept.length_ms), ("epoch", kept.epoch_ms)):
         if milliseconds != wanted[setting]:
             raise UnusableJournalError(
-                f"{where} was made with {setting} {milliseconds / 1000:.15g} s, not "
-                f"{wanted[setting] / 1000:.15g} s: it is fixed for a journal's life; use that, or "
-                "another directory"
+                f"{where} was created with {setting} {milliseconds / 1000:.15g} s, not "
+                f"{wanted[setting] / 1000:.15g} s: this is fixed for the life of a journal; use "
+                "the old value, or another directory"
             )
 
 
@@ -118,7 +120,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _create(path: Path, life: Life) -> None:
-    """Complete under another name first: a journal that is there is never half made."""
+    """Completed under another name first, so that a journal is never half created."""
     scratch = path.with_suffix(".new")
     scratch.unlink(missing_ok=True)
     try:
@@ -129,7 +131,7 @@ def _create(path: Path, life: Life) -> None:
         os.rename(scratch, path)
         sync_directory(path.parent)
     except (sqlite3.Error, OSError) as error:
-        raise UnusableJournalError(f"the journal {path} cannot be made: {error}") from None
+        raise UnusableJournalError(f"the journal {path} cannot be created: {error}") from None
 
 
 def _fill(database: sqlite3.Connection, life: Life) -> None:

@@ -1,4 +1,4 @@
-"""The ledger that is kept in files: decisions in SQLite, results in files of lines."""
+"""The ledger in files: decisions in SQLite, results as lines of JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 class FileLedger:
     """Implements `Ledger`. What a public method writes to SQLite is one transaction, durable
-    when it returns. SQLite works in a thread, so that the event loop goes on.
+    when it returns. SQLite runs in a thread, so that it does not block the event loop.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class FileLedger:
         start_anew: bool = False,
         checkpoint: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`path` None: in memory, for a run that keeps nothing. `key`: the fingerprint of the
-        pseudonyms' key. `outputs` None: nothing is written out, because what is published
-        is shown by this process alone. `start_anew`: begin although the outputs hold
-        results. `checkpoint`: called with each point of the protocol as it is passed."""
+        """`path` None: in memory, for a run without a journal. `key`: the fingerprint of the
+        pseudonyms' key. `outputs` None: results are not written, only shown by this process.
+        `start_anew`: start even if the outputs already hold results. `checkpoint`: called
+        at each point of the protocol, with its name."""
         self._where = name_of(path)
         self._key = key
         self._outputs = outputs
@@ -52,9 +52,9 @@ class FileLedger:
         self._rule = SnapshotRule()
         self._appended = 0
         self._is_new: bool | None = None
-        """None: it is not known yet, because nothing was restored."""
+        """None: not known before `restore`."""
         self._torn: Mapping[str, int] = {}
-        """Outputs that a crash may have left half written, and how long each is to be."""
+        """Outputs that a crash may have left half written, and the length to cut each to."""
         self._database = open_database(path, life)
         self._tables = Tables(self._database)
 
@@ -88,7 +88,7 @@ class FileLedger:
         self._is_new = False
 
     async def publish(self, publication: Publication) -> None:
-        """Write, sync, note."""
+        """Write, sync, then record that it is published."""
         if self._outputs:
             self._outputs.write(publication)
         self._checkpoint("published")
@@ -99,7 +99,7 @@ class FileLedger:
         )
 
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        outcome = "all that was decided is published"
+        outcome = "all decisions are published"
         await asyncio.to_thread(self._writing, outcome, self._snapshot, users, charges)
         await asyncio.to_thread(self._give_back_pages, outcome)
 
@@ -109,7 +109,7 @@ class FileLedger:
         await asyncio.to_thread(self._database.close)
 
     def _check_outputs(self, past: Past) -> None:
-        """Refuse outputs that hold more than is decided; remember those that a crash may have
+        """Refuse outputs that hold more than was decided; remember those that a crash may have
         left half written."""
         restored = past.restored
         due = restored.published < restored.last.decided.step
@@ -123,11 +123,11 @@ class FileLedger:
             self._tables.put_published(decided.first - 1, self._sizes())
         known = self._tables.period(decided.period.number)
         if known is None:
-            # A new period: it is pinned as it was planned, and all budgets start again.
+            # A new period is pinned as planned, and all budgets reset.
             self._tables.forget_budgets()
             self._rule.forget()
         if known is None or known[1] != self._key:
-            # Another key is let in only while nobody is charged.
+            # Another key is accepted only while nobody is charged.
             self._tables.put_period(decided.period, self._key)
         self._tables.put_step(entry)
         self._rule.charged(len(decided.charged))
@@ -147,12 +147,12 @@ class FileLedger:
         self._tables.forget_steps_before(self._tables.first_needed(HISTORY))
 
     def _writing(self, outcome: str, work: Callable[..., None], *arguments: Any) -> None:
-        """One transaction, or JournalWriteError and nothing."""
+        """Work in one transaction. JournalWriteError: nothing was written."""
         with self._write_errors(outcome), self._transaction():
             work(*arguments)
 
     def _give_back_pages(self, outcome: str) -> None:
-        # As a script: it is a step of the statement for each page, and execute() does one.
+        # As a script: the statement takes one step per page, and execute() does only one.
         with self._write_errors(outcome):
             self._database.executescript("PRAGMA incremental_vacuum")
 
@@ -163,7 +163,7 @@ class FileLedger:
         except (sqlite3.Error, OSError) as error:
             raise JournalWriteError(
                 f"{self._where} could not be written ({error}): {outcome}; fix that and start "
-                "again, it goes on where it was"
+                "again, and it continues where it stopped"
             ) from None
 
     @contextmanager
@@ -178,7 +178,7 @@ class FileLedger:
 
 
 def peek(path: Path) -> tuple[Life, Restored | None]:
-    """Look into a journal without touching it or its directory."""
+    """Read a journal without changing it or its directory."""
     where = f"the journal {path.parent}"
     check_header(path)
     with (
@@ -191,7 +191,7 @@ def peek(path: Path) -> tuple[Life, Restored | None]:
             if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
                 raise
             raise UnusableJournalError(
-                f"{where} was left in the middle of a write: the next run takes that back"
+                f"{where} was interrupted during a write: the next run rolls that back"
             ) from None
         tables = Tables(database)
         past = read_past(tables)

@@ -1,4 +1,4 @@
-"""The past, read from the tables of a file ledger, complete or not at all."""
+"""Restores the past from the tables of a file ledger, completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from streamer.monitors.seam import Users
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is restored, and how large the snapshot, the charges since and the outputs are."""
+    """What is restored, and the sizes of the snapshot, the charges since and the outputs."""
 
     restored: Restored
     snapshot_users: int
     charges_since: int
     outputs: Mapping[str, int]
-    """How long each output file was after the last publication that is noted."""
+    """The length of each output file after the last recorded publication."""
 
 
 def read_past(tables: Tables) -> Past | None:
@@ -46,7 +46,7 @@ def read_past(tables: Tables) -> Past | None:
 def _counters(
     tables: Tables, entries: Sequence[Entry], charged: Sequence[int], since: Mapping[int, Users]
 ) -> tuple[Counters, int]:
-    """The last snapshot and all charges since; how many users the snapshot has."""
+    """The last snapshot plus all charges since, and the number of users in the snapshot."""
     without = since.keys() - {entry.decided.step for entry in entries}
     if without:
         raise ValueError(f"step {min(without)} is missing")

@@ -1,7 +1,7 @@
-"""The tables of a file ledger: how decisions and budgets become rows and back.
+"""The tables of a file ledger: how decisions and budgets are stored as rows.
 
-Every row carries a checksum over all of its columns, and rows that belong together say
-how many there are: a ledger that lost something is noticed, not believed.
+Every row has a checksum over all of its columns, and rows that belong together record their
+number, so that damage and loss are detected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 
 FORMAT = 1
-APPLICATION = 0x5354524D  # "STRM": tells our database from a foreign one
+APPLICATION = 0x5354524D  # "STRM": marks a database as ours
 CHUNK_USERS = 1 << 20
 
 SCHEMA = f"""
@@ -45,7 +45,7 @@ Value = int | str | bytes
 
 
 class Tables:
-    """Rows of an open database. Transactions are the caller's business."""
+    """Rows of an open database. Transactions are up to the caller."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._execute = database.execute
@@ -58,7 +58,7 @@ class Tables:
         return int(length_ms), int(epoch_ms)
 
     def put_period(self, period: Period, key: str) -> None:
-        """Pinned as it was planned; a period that is known may only change its key."""
+        """A period is pinned as planned; a known one may only change its key."""
         self._execute("DELETE FROM periods WHERE number = ?", (period.number,))
         self._insert("periods", period.number, _json(period), key)
 
@@ -82,7 +82,7 @@ class Tables:
             self._insert("charges", decided.step, decided.charged.astype("<u8").tobytes())
 
     def entries(self) -> list[tuple[Entry, int]]:
-        """All decisions that are kept, in rising order, each with how many users it charged."""
+        """All stored decisions, in ascending order, each with the number of users it charged."""
         found = []
         known: dict[int, Period] = {}
         for step, first, number, hitters, offsets, charged in self._rows(
@@ -101,7 +101,7 @@ class Tables:
         return found
 
     def first_needed(self, history: int) -> int:
-        """The first of the last `history` steps, of those whose charges no snapshot has, and
+        """The first of the last `history` steps, of those whose charges are in no snapshot, and
         of those whose items may still rest."""
         periods = [
             msgspec.json.decode(period, type=Period)
@@ -123,12 +123,12 @@ class Tables:
         return step
 
     def forget_steps_before(self, step: int) -> None:
-        """And the periods that only they belonged to."""
+        """Also deletes the periods that only these steps belonged to."""
         self._execute("DELETE FROM steps WHERE step < ?", (step,))
         self._execute("DELETE FROM periods WHERE number < (SELECT min(period) FROM steps)")
 
     def put_published(self, step: int, outputs: Mapping[str, int]) -> None:
-        """All steps up to this one are published; how long the output files are after that."""
+        """All steps up to this one are published; `outputs`: the file lengths after that."""
         self._execute("DELETE FROM published")
         self._insert("published", step, _json(dict(outputs)))
 
@@ -141,7 +141,7 @@ class Tables:
             self._execute(f"DELETE FROM {table}")  # noqa: S608
 
     def put_snapshot(self, step: int, users: Users, charges: NDArray[np.uint16]) -> None:
-        """All counters as they are after a step, instead of what led to them."""
+        """Store all counters after a step, in place of the charges that led to them."""
         self.forget_budgets()
         starts = range(0, len(users), CHUNK_USERS)
         for chunk, start in enumerate(starts):
@@ -151,7 +151,7 @@ class Tables:
         self._insert("snapshot", step, len(starts), len(users))
 
     def snapshot(self, counters: Counters) -> int | None:
-        """Restore the last snapshot into the counters; the step that it was taken after."""
+        """Restore the last snapshot into the counters; returns the step it was taken after."""
         rows = list(self._rows("snapshot", "step, chunks, users"))
         if not rows:
             return None
@@ -174,7 +174,7 @@ class Tables:
         return step
 
     def charges(self) -> dict[int, Users]:
-        """Who was charged, by step, since the last snapshot."""
+        """The charged users by step, since the last snapshot."""
         return {
             int(step): np.frombuffer(users, dtype="<u8").astype(np.uint64)
             for step, users in self._rows("charges", "step, users", "ORDER BY step")
@@ -217,7 +217,7 @@ def _json(value: object) -> str:
 
 
 def _crc(values: Iterable[Value]) -> int:
-    """Over all columns, with their types and lengths, so that none can borrow from the next."""
+    """Over all columns with their types and lengths, so that content cannot move between them."""
     crc = 0
     for value in values:
         content = value if isinstance(value, bytes) else str(value).encode()

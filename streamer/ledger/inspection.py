@@ -1,4 +1,4 @@
-"""What is in a journal, for people: numbers only, never a user."""
+"""Facts about a journal for operators: numbers only, never a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamer.stream.timing import StepTiming, format_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class JournalFacts:
-    """The state of a journal; `bytes` is the room that it takes."""
+    """The state of a journal; `bytes` is its size."""
 
     last_step: int
     last_step_end: str

@@ -1,9 +1,9 @@
-"""Results to files or to standard output, one JSON object a line.
+"""Writes results to files or to standard output, one JSON object per line.
 
-A file holds every decision exactly once, also after a crash: the ledger knows how long each
-file was after the last publication that it noted, and what a crash left behind that is cut
-off. Standard output, pipes and devices cannot be cut: there a decision may be seen a second
-time after a crash, with the same values.
+A file holds every decision exactly once, even after a crash: the ledger records the length
+of each file after a publication, and what a crash left after that is cut off. Standard
+output, pipes and devices cannot be cut: there a decision may appear a second time after a
+crash, with the same values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 class OutputFiles:
     """Hitters to one file (or standard output), step records to another, if wanted.
 
-    Until `open` is called nothing is made or changed: whatever is refused leaves no trace.
+    Nothing is created or changed before `open` is called: a refused start leaves no trace.
     """
 
     def __init__(self, hitters: Path | None, steps: Path | None) -> None:
@@ -35,26 +35,26 @@ class OutputFiles:
         self._steps: _LineFile | None = None
 
     def check_empty(self) -> None:
-        """Refuse results without the budgets that they were paid from: a journal was lost."""
+        """Refuse results without a journal: the budgets that they were charged to are lost."""
         for path in self._paths:
             if path.is_file() and path.stat().st_size:
                 raise UnusableJournalError(
-                    f"{path} holds results, but there is no journal of them: name their journal "
-                    "or new files, or say --start-anew, which spends the users' budgets again"
+                    f"{path} holds results, but their journal is missing: name that journal or "
+                    "new files, or use --start-anew, which spends the users' budgets again"
                 )
 
     def check_not_longer(self, known: Mapping[str, int]) -> None:
-        """Refuse a file that holds more than a ledger knows of."""
+        """Refuse a file that holds more than the ledger recorded."""
         for path in self._paths:
             size = path.stat().st_size if path.is_file() else 0
             if size > known.get(_name(path), size):
                 raise UnusableJournalError(
-                    f"{_name(path)} holds results that the journal knows nothing of: the journal "
-                    "is older than they are; restore the right one, or name another file"
+                    f"{_name(path)} holds results that are not in the journal: the journal is "
+                    "older than they are; restore the right one, or name another file"
                 )
 
     def open(self, torn: Mapping[str, int]) -> None:
-        """Make what is missing, and cut off what was written after these sizes."""
+        """Create missing files, and cut off what was written after these sizes."""
         hitters, steps = self._wanted
         self._hitters = _LineFile(hitters) if hitters else None
         self._steps = _LineFile(steps) if steps else None
@@ -73,7 +73,7 @@ class OutputFiles:
             self._steps.append([_encode(record) for record in publication.steps])
 
     def sizes(self) -> dict[str, int]:
-        """How long each file is now, by its path."""
+        """The current length of each file, by path."""
         return {file.name: file.size for file in self._files()}
 
     def close(self) -> None:
@@ -82,12 +82,12 @@ class OutputFiles:
                 file.close()
 
     def _files(self) -> list[_LineFile]:
-        """Those that have a size."""
+        """The regular files: only they have a length."""
         return [file for file in (self._hitters, self._steps) if file and file.regular]
 
 
 class _LineFile:
-    """A file that whole lines are appended to. Nothing is buffered between two appends."""
+    """A file to which whole lines are appended. Nothing is buffered between two appends."""
 
     def __init__(self, path: Path) -> None:
         self.name = _name(path)
@@ -121,14 +121,14 @@ class _LineFile:
         except OSError as error:
             raise PublishError(
                 f"{self.name} could not be written ({error.strerror}): the step is decided and "
-                "will be published when it is started again"
+                "will be published at the next start"
             ) from None
 
     def close(self) -> None:
         os.close(self._handle)
 
     def _is_torn(self) -> bool:
-        """Whether a last line that is not ours lacks its end."""
+        """Whether the last line, which is not ours, lacks its newline."""
         return self.size > 0 and os.pread(self._handle, 1, self.size - 1) != b"\n"
 
 
@@ -137,7 +137,7 @@ def _name(path: Path) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that could not be written, without making it."""
+    """Refuse a path that cannot be written, without creating it."""
     try:
         if path.is_dir():
             raise OutputError(f"{path} is a directory: name a file")
@@ -154,6 +154,6 @@ def _print(lines: list[bytes]) -> None:
         sys.stdout.buffer.write(b"".join(line + b"\n" for line in lines))
         sys.stdout.buffer.flush()
     except OSError as error:
-        # Nobody reads any more; the interpreter must not complain of it once again.
+        # The reader is gone; the interpreter must not report that a second time at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise PublishError(f"stdout could not be written: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""What every ledger does with its entries when it is restored, wherever they are kept."""
+"""What every ledger does with its entries on restore, wherever they are stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 
 HISTORY = 20_000
-"""How many decisions are kept to be looked at."""
+"""How many decisions are kept for inspection."""
 
 
 def past_of(
@@ -24,7 +24,7 @@ def past_of(
     users: Users,
     charges: NDArray[np.uint16],
 ) -> Restored:
-    """The past, from all entries that are kept, in rising order, and the counters after them."""
+    """The past, from all stored entries in ascending order, and the counters after them."""
     last = entries[-1]
     step, period = last.decided.step, last.decided.period
     state = EngineState(step, period, users, charges, _resting(entries))
@@ -33,10 +33,10 @@ def past_of(
 
 
 def check_continuity(entries: Sequence[Entry], published: int) -> None:
-    """Each decision begins where the one before it ended, up to the last that is published.
+    """Each decision must begin where the one before it ended, up to the last published one.
 
-    A store cannot be asked whether it lost something, so this shows it. ValueError names
-    the first step that is missing.
+    A store does not report what it lost, so gaps must. ValueError names the first step that
+    is missing.
     """
     for before, entry in pairwise(entries):
         if entry.decided.first != before.decided.step + 1:

@@ -1,4 +1,4 @@
-"""The one metric that names items: the current estimates, from publications alone."""
+"""The only metric that names items: current estimates, taken from publications only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamer.stream.publication import Audience, Publication
 
 
 class HitterGauge(Audience):
-    """Shows the largest current items: labels of a metric must be few, and come to an end."""
+    """Shows only the largest current items: a metric must not have too many label values."""
 
     def __init__(self, gauge: Gauge, most_items: int) -> None:
         self._gauge = gauge

@@ -10,10 +10,10 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: time, level, logger, message, and what was given as `extra`."""
+    """One object per line: time, level, logger, message, and the fields of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -21,7 +21,7 @@ class JsonLines(logging.Formatter):
         }
         for name, value in vars(record).items():
             if name not in _STANDARD:
-                told.setdefault(name, value)
+                fields.setdefault(name, value)
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)

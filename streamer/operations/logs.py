@@ -1,4 +1,4 @@
-"""Logs: JSON lines for machines, plain lines for people. Never a user, never a raw item."""
+"""Logs, as JSON lines or plain text. They never contain a user or an unreported item."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streamer.stream.publication import Audience, Publication
 _TEXT = "streamer: %(message)s"
 _log = logging.getLogger(__name__)
 _OTHERS = {"aiokafka": logging.CRITICAL, "asyncio": logging.ERROR, "uvicorn": logging.ERROR}
-"""From where on others are heard, at any level of ours: what matters of them we say
-ourselves. While a broker is away aiokafka complains sixty times a second."""
+"""Minimum levels of other loggers, whatever our own level is: we log what matters
+ourselves. While a broker is away, aiokafka logs sixty errors a second."""
 
 
 def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None) -> None:
-    """Send all logs to stderr. `auto`: what that format means, if not what is usual."""
+    """Send all logs to stderr. `auto`: overrides what the format "auto" stands for."""
     usual: Literal["json", "text"] = "text" if sys.stderr.isatty() else "json"
     form = (auto or usual) if settings.format == "auto" else settings.format
     handler = logging.StreamHandler()
@@ -29,7 +29,7 @@ def configure(settings: LogSettings, auto: Literal["json", "text"] | None = None
 
 
 class StepLog(Audience):
-    """One line for each record of the steps topic: what is logged has passed the monitor."""
+    """One line for each record of the steps topic, so only what has passed the monitor."""
 
     def published(self, publication: Publication) -> None:
         for step in publication.steps:

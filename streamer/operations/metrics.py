@@ -1,6 +1,6 @@
-"""What the service tells Prometheus.
+"""The metrics that the service exports to Prometheus.
 
-For operators, on a port of its own: apart from the hitters, these are raw operational
+For operators, on a separate port: except for the hitters, these are raw operational
 numbers, which no dashboard for a wider audience should show.
 """
 
@@ -24,7 +24,7 @@ from streamer.stream.watching import Phase, Watcher
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where the service stands at the moment of a scrape."""
+    """The state of the service at the time of a scrape."""
 
     ready: bool = False
     watermark_lag_seconds: float = 0.0
@@ -34,12 +34,12 @@ class Situation:
 
 
 class Metrics(Watcher):
-    """Watches one service, and tells Prometheus."""
+    """Watches one service, and updates its metrics."""
 
     def __init__(self, version: str, timing: StepTiming, most_items: int) -> None:
         self._instruments = Instruments()
         self.hitters = HitterGauge(self._instruments.hitter_estimate, most_items)
-        """The part that learns publications."""
+        """The part that receives publications."""
         self._engine: Engine | None = None
         self._lost = 0
         self._instruments.build_info.labels(version, platform.python_version()).set(1)
@@ -84,7 +84,7 @@ class Metrics(Watcher):
             self._instruments.journal_errors.inc()
 
     def text(self, situation: Situation) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics, in the text format of Prometheus."""
         engine = self._engine
         if engine is not None:
             self._instruments.open_steps.set(len(engine.intake.open_steps))
@@ -97,7 +97,7 @@ class Metrics(Watcher):
         self._instruments.ready.set(situation.ready)
         self._instruments.watermark_lag_seconds.set(situation.watermark_lag_seconds)
         self._instruments.clock_skew_seconds.set(situation.clock_skew_seconds)
-        # A source that is started anew counts from 0 again.
+        # A restarted source counts from 0 again.
         before = self._lost if situation.records_lost >= self._lost else 0
         self._instruments.records_lost.inc(situation.records_lost - before)
         self._lost = situation.records_lost

@@ -1,1 +1,1 @@
-"""The runtime: it moves events to the engine and decisions to where they belong."""
+"""The runtime: moves events to the engine, and decisions to the ledger and the audience."""

@@ -1,8 +1,8 @@
 """The run behind `streamer demo`: a simulated fleet through the real decoder, engine and
-ledger, in real time, onto a board.
+ledger, in real time, shown on a board.
 
-Only the senders are made up. Their records are bytes, as from Kafka, and arrive when the
-clock says so; everything after that is what `streamer run` does.
+Only the senders are simulated. Their records are bytes, as from Kafka, and arrive on the
+clock; everything after that is the same as in `streamer run`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from streamer.web.board import Board
 from streamer.web.ground_truth import Truth
 
 STREAM = StreamSettings(step_seconds=1.0, lateness_seconds=0.5)
-# An outbreak of half a minute is reported about ten times, as an item rests for three
-# seconds, and each of its users is charged as often. With k = 30 few users have nothing
-# left when their budget starts again, ten minutes later: the demo can go on for ever, and
-# the guarantee that it shows is the one that it keeps.
+# An outbreak of half a minute is reported about ten times, because an item rests for three
+# seconds, and each of its users is charged as often. With k = 30 few users exhaust their
+# budget before it resets ten minutes later: the demo can run indefinitely, and it keeps the
+# guarantee that it shows.
 PRIVACY = PrivacySettings(contributions=30, period_steps=600, refresh_steps=3)
 
 _REMEMBERED = 10
-"""Steps whose outbreaks are known: those that are open, and the last closed one."""
+"""Steps whose outbreaks are remembered: the open ones, and the last closed one."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Demo:
     users: int
     seed: int
     journal: Path | None = None
-    """None: a directory that is gone afterwards."""
+    """None: a temporary directory."""
     clock: Clock = wall_clock
     asked_by: AskedBy = NoisyThreshold
     truth: Truth = field(default_factory=Truth)
@@ -63,16 +63,16 @@ class Demo:
 
     @property
     def outbreaks(self) -> frozenset[str]:
-        """The items of those that went on in the last closed step."""
+        """The items of the outbreaks that were active in the last closed step."""
         return self._outbreaks.get(self.board.through or 0, frozenset())
 
     @property
     def left_out(self) -> int:
-        """Steps in which the fleet was not simulated, because we were behind."""
+        """Steps in which the fleet was not simulated, because the demo was behind."""
         return self._fleet.left_out if self._fleet else 0
 
     def stop(self) -> None:
-        """Finish the step that is being closed, and end."""
+        """Finish the step that is being closed, then stop."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -89,7 +89,7 @@ class Demo:
             await Loop(fleet, progress, pipeline, Status(), self.summary, self._stopping).run()
 
     async def _resume(self, at_end: AsyncExitStack) -> Pipeline:
-        """The engine goes on where the ledger ends."""
+        """Continue where the ledger ends."""
         timing = timing_of(STREAM)
         course = Course(
             timing,
@@ -110,7 +110,7 @@ class Demo:
         return await resume(course, hold, at_end)
 
     def _note(self, sent: Sent) -> None:
-        """What is true of a step that is not closed yet."""
+        """Remember the ground truth of a step that is not closed yet."""
         self.truth.tell(sent.truth)
         known = {**self._outbreaks, sent.step: sent.outbreaks}
         self._outbreaks = {step: known[step] for step in sorted(known)[-_REMEMBERED:]}

@@ -1,6 +1,6 @@
-"""A process around the Kafka service: its two ports, its logs, its signals.
+"""Runs the Kafka service as a process: two ports, logs, signals.
 
-Operators can look from the first moment on, and until everything else has ended.
+The ports for operators and readers open first and close last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INTERRUPTED_TWICE = 130
 
 
 async def serve(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT; at a second one end at once."""
+    """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
     timing = timing_of(settings.stream)
     metrics = Metrics(streamer.__version__, timing, settings.metrics.items)
     board = Board(timing)
@@ -52,8 +52,8 @@ async def serve(settings: Settings) -> None:
 
 
 def _spare_the_collector() -> None:
-    """Events hold no cycles, but by their number they would have it look for some every few
-    milliseconds, among everything that was ever imported."""
+    """Events contain no reference cycles, but their number would trigger a collection every
+    few milliseconds, over everything that was ever imported."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -62,13 +62,13 @@ def _spare_the_collector() -> None:
 async def _run(service: KafkaService, shutdown_seconds: float) -> None:
     running = asyncio.create_task(service.run())
     loop = asyncio.get_running_loop()
-    told: list[int] = []
+    received: list[int] = []
 
     def end(signum: int) -> None:
-        if told:
+        if received:
             os._exit(INTERRUPTED_TWICE)
-        told.append(signum)
-        _log.info("ending on %s", signal.Signals(signum).name)
+        received.append(signum)
+        _log.info("shutting down on %s", signal.Signals(signum).name)
         service.stop()
         loop.call_later(shutdown_seconds, running.cancel)
 

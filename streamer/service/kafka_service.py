@@ -1,8 +1,8 @@
 """The Kafka service: one process, one loop, one owner of all partitions.
 
 Starting: reach a broker, check the topics, fence older instances, then resume. Running:
-read, and close each step when no partition can hold anything more for it. Both begin again
-whenever the broker goes away before the start is complete.
+read, and close each step when no partition can deliver anything more for it. If the broker
+goes away before the start is complete, starting is retried.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class KafkaService:
     _progress: Progress | None = None
 
     def stop(self) -> None:
-        """Finish the step that is being closed, and end."""
+        """Finish the step that is being closed, then stop."""
         self.status.ending = True
         self._stopping.set()
 
     def situation(self) -> Situation:
-        """Where the service stands now."""
+        """The current state of the service, for its metrics."""
         situation = Situation(ready=self.status.ready().good)
         if self._source is None or self._progress is None or self.engine is None:
             return situation
@@ -98,9 +98,9 @@ class KafkaService:
         if settings.privacy.key is None and settings.privacy.key_file is None:
             raise SettingError(
                 "privacy.key_file",
-                "not given",
-                "the Kafka service needs a key that outlives it: make one "
-                "with 'openssl rand -hex 32' and name its file, or give privacy.key",
+                "not set",
+                "the Kafka service needs a key that stays the same across restarts; create one "
+                "with 'openssl rand -hex 32' and name its file, or set privacy.key",
             )
         pseudonyms = pseudonyms_of(settings.privacy, None)
         course = Course(
@@ -119,13 +119,13 @@ class KafkaService:
                 with broker_errors():
                     await self._serve(connection, course, pseudonyms)
             except UnreachableError as error:
-                # It went away again before the start was complete.
+                # The broker went away again before the start was complete.
                 self.watcher.failed(error.__cause__ or error, writing=False)
                 self.status.tell(str(error))
                 await self._rest(next(waits))
 
     async def _serve(self, connection: Connection, course: Course, pseudonyms: Pseudonyms) -> None:
-        """Resume, then run the loop to its end."""
+        """Resume, then run the loop until it is stopped."""
         kafka = self.settings.kafka
         admin = TopicAdmin(connection)
         transactions = self._transactions(connection)
@@ -149,7 +149,7 @@ class KafkaService:
             pipeline = await resume(course, reach_and_fence, at_end, source.start)
             self.engine = pipeline.engine
             if ledger.follows_lost_state:
-                # What was published is not decided again, though its events are still there.
+                # Published steps are not decided again, although their events are still there.
                 pipeline.start_at(course.timing.step_at(self.clock()))
             progress = Progress(
                 *(source, course.timing, self.clock, round(kafka.skew_seconds * 1000)),
@@ -180,7 +180,7 @@ class KafkaService:
         self.status.tell(waiting_for)
 
     async def _reach(self, connection: Connection) -> bool:
-        """Wait until a broker answers; False if we are stopped before."""
+        """Wait until a broker answers; False if the service is stopped first."""
         waits = _AWAY.waits()
         while not self._stopping.is_set() and not await connection.check():
             self.status.tell("waiting for a broker to answer")
@@ -188,13 +188,13 @@ class KafkaService:
         return not self._stopping.is_set()
 
     async def _rest(self, seconds: float) -> None:
-        """Wait for some seconds, or until we are stopped."""
+        """Wait this many seconds, or until the service is stopped."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
 async def peek_journal(connection: Connection, settings: Settings) -> tuple[Restored | None, int]:
-    """Look into the state topic, whoever writes it, and how many bytes it holds."""
+    """What the state topic holds, and its size in bytes. Safe while the service is running."""
     topics = ledger_topics(settings.kafka)
     await check_exists(connection, "kafka.state_topic", topics.state)
     records = await read_state(connection, topics.state)

@@ -1,6 +1,6 @@
-"""A run over lines of events, put together from settings.
+"""A run over lines of events, assembled from settings.
 
-Everything that can be wrong is found before anything is changed on disk.
+Mistakes are found before anything on disk is changed.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class LineJob:
         """Refuse what cannot work, before anything is changed."""
         if self.live and self.source != "-":
             raise InputError(
-                f"source is {self.source}: --live reads standard input, name it with -"
+                f"source is {self.source}: --live reads standard input; use - as the source"
             )
         if self.live and self.ordered:
             raise InputError(
-                "--live and --sorted exclude each other: live events come in any order"
+                "--live and --sorted cannot be combined: live events arrive in any order"
             )
         check_packed(self.source)
         named = [path for path in (self.sink, self.steps) if path]
@@ -65,7 +65,7 @@ class LineJob:
             check_writable(path)
         used = [*named, *([] if self.source == "-" else [Path(self.source)])]
         if len({path.resolve() for path in used}) < len(used):
-            raise OutputError("source, sink and steps must be different files: name others")
+            raise OutputError("source, sink and steps must be different files")
         if self.journal is None or not (self.journal / DATABASE).exists():
             if not self.start_anew:
                 self.outputs().check_empty()
@@ -73,7 +73,8 @@ class LineJob:
             check_header(self.journal / DATABASE)
             if not os.access(self.journal / DATABASE, os.W_OK):
                 raise UnusableJournalError(
-                    f"the journal {self.journal} cannot be written: allow it, or run as its owner"
+                    f"the journal {self.journal} is not writable: change its permissions, or run "
+                    "as its owner"
                 )
 
     def outputs(self) -> OutputFiles:
@@ -88,14 +89,14 @@ async def run_lines(
     asked_by: AskedBy = NoisyThreshold,
     checkpoint: Checkpoint = lambda _: None,
 ) -> Summary:
-    """Run a job to its end. `opened` is given what is read, for a progress bar."""
+    """Run a job to its end. `opened` receives the input, for a progress bar."""
     summary = Summary()
     timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
-    # Made here only so that what is wrong is found before anything is changed.
+    # Only to find mistakes before anything is changed.
     rule_of(settings.stream, timing)
     key_of(settings.privacy)
     job.check()
-    # An event of a file arrives at its own time: there is nothing to be late for.
+    # An event of a file arrives at its own time, so it cannot be late.
     used = timing if job.live else replace(timing, lateness_ms=0)
     course = Course(
         timing,

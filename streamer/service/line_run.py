@@ -1,7 +1,7 @@
-"""The whole job on one machine: events from a file or a pipe, decisions to files.
+"""A run on one machine: events from a file or a pipe, decisions to files.
 
-A file's steps close when it is read to its end or, if it is sorted by time, as time
-passes in it. The events of a live pipe arrive when they are read, and its steps close on
+The steps of a file close when all of it has been read or, if it is sorted by time, as time
+advances in it. The events of a live pipe arrive when they are read, and its steps close on
 the clock.
 """
 
@@ -40,7 +40,7 @@ class LineRun:
             received = self._pipeline.receive(batch, now=None)
             if len(received.times):
                 latest = max(latest or 0, int(received.times.max()))
-            await asyncio.sleep(0)  # lets a signal through
+            await asyncio.sleep(0)  # lets signals be handled
         if latest is not None:
             await self._close_through(self._timing.step_at(latest))
         await self._pipeline.record_quiet_steps()
@@ -55,8 +55,8 @@ class LineRun:
             if len(backwards):
                 line = int(batch.offsets[received.places[backwards[0]]]) + 1
                 raise InputError(
-                    f"line {line} is earlier than the one before it: sort the source by time, "
-                    "or leave out --sorted"
+                    f"line {line} is earlier than the line before it: sort the source by time, "
+                    "or omit --sorted"
                 )
             latest = int(times[-1])
             if latest >= 0:
@@ -74,8 +74,8 @@ class LineRun:
         progress = Progress(source, self._timing, clock)
         never = asyncio.Event()
         await Loop(source, progress, self._pipeline, Status(), Watcher(), never).run()
-        # The pipe is closed, so nothing more can come for the current step. One that lies
-        # ahead stays open: a clock that is fast must not close it for others.
+        # The pipe is closed, so no more events can arrive for the current step. Future steps
+        # stay open: a sender whose clock is fast must not close them for others.
         await self._close_through(self._timing.step_at(clock()))
         await self._pipeline.record_quiet_steps()
 

@@ -1,4 +1,4 @@
-"""The protocol of a step: decide, make durable, publish, remember."""
+"""The protocol of a step: decide, make durable, publish, record that."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Phase, Watcher
 
 Checkpoint = Callable[[str], None]
-"""Called with each point of the protocol as it is passed; tests end the process there."""
+"""Called at each point of the protocol, with its name; tests kill the process there."""
 
 
 class Pipeline:
-    """Takes in records and closes steps, and is the only one to do so."""
+    """Receives records and closes steps; nothing else does."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Pipeline:
         self._recorder = Recorder(self._timing, step - 1)
 
     def receive(self, batch: Batch, now: int | None) -> Received:
-        """Take in records. `now`: this machine's clock; None for a file, which has no arrivals."""
+        """Receive records. `now`: this machine's clock; None for a file, which has no arrivals."""
         received = self.engine.intake.receive(batch, self.engine.closed, now)
         self._watcher.received(batch, received)
         return received
@@ -61,7 +61,7 @@ class Pipeline:
         4. Take a snapshot of the counters, if one is due.
 
         The process may die at any point: before 2 is complete the step was never decided;
-        after it, the same decision is published by the next start.
+        after it, the next start publishes the same decision.
         """
         while not self.engine.has_closed(step):
             with self._timed(Phase.DECIDE):
@@ -79,7 +79,7 @@ class Pipeline:
             self._watcher.closed(decided, self.engine)
 
     async def record_quiet_steps(self) -> None:
-        """Publish records of the closed steps that had no hitters and have none yet.
+        """Publish records of closed steps without hitters that have no record yet.
 
         Called when the stream is up to date, or over: see `publication`.
         """

@@ -1,14 +1,14 @@
-"""How every run takes up its past, in one order: the most dangerous code we have.
+"""How every run resumes, always in this order. Mistakes here are the most dangerous ones.
 
 1. Reach the ledger.
-2. Fence: nobody else can write it from now on.
-3. Restore what it knows. This changes nothing.
-4. Check the key: under another one every user would look new, and be charged again.
+2. Fence: from now on no other process can write it.
+3. Restore its contents. This changes nothing.
+4. Check the key: under another key every user would look new, and be charged again.
 5. Claim the ledger.
-6. Publish what is decided and perhaps not published, exactly as it was decided.
-7. Read on where the last decision says.
+6. Publish the last decision if it may not have been published, unchanged.
+7. Continue reading at the offsets of the last decision.
 
-Whoever runs says how to do 1 and 2 (`Opening`) and from where to read (`Source`).
+The caller provides 1 and 2 (`Opening`) and 7 (`ReadOn`).
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A ledger that is reached and that nobody else can write, and the key of its users."""
+    """A ledger that no other process can write, and the pseudonyms of its users."""
 
     ledger: Ledger
     pseudonyms: Pseudonyms
 
 
 Opening = Callable[[AsyncExitStack], Awaitable[Opened]]
-"""Reaches and fences a ledger; what it opens is closed with the stack."""
+"""Reaches and fences a ledger; what it opens closes with the stack."""
 ReadOn = Callable[[Mapping[str, int]], Awaitable[None]]
-"""Starts reading at these offsets; a partition without one from its beginning."""
+"""Starts reading at these offsets; partitions without one from their beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a run is set to: everything but its ledger and its source."""
+    """The parameters of a run: everything but its ledger and its source."""
 
     timing: StepTiming
     terms: Terms
@@ -63,9 +63,9 @@ class Course:
 async def resume(
     course: Course, opening: Opening, at_end: AsyncExitStack, read_on: ReadOn | None = None
 ) -> Pipeline:
-    """Take up the past and go on with it; what is opened is closed with `at_end`.
+    """Restore the past and continue from there; what is opened closes with `at_end`.
 
-    Without `read_on` the source knows no offsets: a file is read again from its beginning,
+    Without `read_on` the source has no offsets: a file is read again from its beginning,
     and events of closed steps do not count.
     """
     opened = await opening(at_end)
@@ -96,13 +96,13 @@ async def resume(
 
 
 def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
-    """Under another key every user would look new, and be charged k times again."""
+    """Under another key every user would look new, and could be charged k times again."""
     state, period = restored.state, restored.state.period
     is_over = state.closed + 1 >= period.end
     if restored.key != pseudonyms.fingerprint and len(state.users) and not is_over:
         raise UnusableJournalError(
-            f"the journal's users of period {period.number} are under another key than the one "
-            "given: use that key until the period is over"
+            f"the journal's users of period {period.number} were pseudonymized with another key: "
+            "use that key until the period is over"
         )
 
 
@@ -117,8 +117,8 @@ async def _publish_what_is_due(restored: Restored, pipeline: Pipeline, course: C
 def _warn_of_pending_terms(engine: Engine, timing: StepTiming) -> None:
     if engine.terms_pending and engine.period is not None:
         _log.warning(
-            "privacy settings differ from those that period %d is pinned to: they begin with "
-            "the next period, at %s",
+            "the privacy settings differ from those of the current period, %d: they take effect "
+            "with the next period, at %s",
             engine.period.number,
             format_rfc3339(timing.start(engine.period.end)),
         )

@@ -38,7 +38,7 @@ def timing_of(settings: StreamSettings) -> StepTiming:
 
 
 def terms_of(settings: PrivacySettings) -> Terms:
-    """The terms, which are planned once here so that wrong ones stop the start."""
+    """The terms, planned once here so that wrong ones are refused at the start."""
     terms = Terms(**{field.name: getattr(settings, field.name) for field in fields(Terms)})
     terms.plan()
     return terms
@@ -58,10 +58,10 @@ def rule_of(settings: StreamSettings, timing: StepTiming) -> FateRule:
 
 
 def key_of(settings: PrivacySettings) -> bytes | None:
-    """The key that the settings name, if they do."""
+    """The key from the settings, if there is one."""
     if settings.key is not None and settings.key_file is not None:
         raise SettingError(
-            "privacy.key_file", settings.key_file, "privacy.key is given too: use one"
+            "privacy.key_file", settings.key_file, "privacy.key is set too: use only one"
         )
     if settings.key is not None:
         return _from_hex("privacy.key", settings.key.get_secret_value())
@@ -71,14 +71,14 @@ def key_of(settings: PrivacySettings) -> bytes | None:
 
 
 def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None) -> Pseudonyms:
-    """Under the key from the settings, or the one that is kept beside a file journal.
+    """With the key from the settings, or the one that is stored with a file journal.
 
-    A run that keeps nothing gets a key for itself.
+    A run without either gets a random key.
     """
     key = key_of(settings)
     if settings.key_file is not None and settings.key_file.stat().st_mode & stat.S_IROTH:
         _log.warning(
-            "privacy.key_file is %s: everybody on this machine can read it; chmod 600 it",
+            "privacy.key_file is %s: every user of this machine can read it; run chmod 600 on it",
             settings.key_file,
         )
     if key is None and directory is not None:
@@ -88,15 +88,15 @@ def pseudonyms_of(settings: PrivacySettings, directory: JournalDirectory | None)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What belongs to a run that keeps files: the database, and the key of its users."""
+    """A locked journal directory: its database, and the pseudonyms of its users."""
 
     database: Path | None
     pseudonyms: Pseudonyms
 
 
 def hold_directory(path: Path | None, settings: PrivacySettings, at_end: AsyncExitStack) -> Held:
-    """Hold a journal's directory until the end, so that no other process writes it. Without a
-    path, nothing is kept."""
+    """Lock a journal's directory until the end, so that no other process writes to it. Without
+    a path, nothing is stored."""
     if path is None:
         return Held(None, pseudonyms_of(settings, None))
     directory = JournalDirectory(path)
@@ -118,16 +118,16 @@ def _read_key(path: Path) -> bytes:
         raise SettingError("privacy.key_file", path, f"{error.strerror}") from None
     except UnicodeDecodeError:
         text = ""
-    return _from_hex("privacy.key_file", text, str(path), "hold")
+    return _from_hex("privacy.key_file", text, str(path), "contain")
 
 
-def _from_hex(setting: str, text: str, shown: str = "given", verb: str = "be") -> bytes:
+def _from_hex(setting: str, text: str, shown: str = "invalid", verb: str = "be") -> bytes:
     try:
         key = bytes.fromhex(text)
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
         raise SettingError(
-            setting, shown, f"it must {verb} 64 hex digits; make one with: openssl rand -hex 32"
+            setting, shown, f"it must {verb} 64 hex digits; create one with: openssl rand -hex 32"
         )
     return key

@@ -1,4 +1,4 @@
-"""What became of a run's records and steps, in numbers."""
+"""What happened to the records and steps of a run, in numbers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from streamer.stream.watching import Watcher
 
 @dataclass(slots=True)
 class Summary(Watcher):
-    """Counts what is read and what is closed."""
+    """Counts records read and steps closed."""
 
     records: int = 0
     accepted: int = 0
     late: int = 0
     already_closed: int = 0
-    """Events of steps that were closed before: read again, or too old."""
+    """Events of steps that were already closed: read again, or too old."""
     rejected: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
-    """Accepted events that did not count, because a later one of their user did."""
+    """Accepted events that did not count, because a later event of the same user did."""
     steps: int = 0
     hitters: int = 0
     charged: int = 0
     exhausted: int = 0
-    """Users of the current period, those of earlier runs too."""
+    """Users of the current period, including those of earlier runs."""
 
     def started(self, engine: Engine) -> None:
         self.charged, self.exhausted = engine.charged, engine.exhausted

@@ -43,6 +43,6 @@ async def test_a_broker_that_goes_away_is_one_sentence(monkeypatch, answer):
     finally:
         await output.close()
     assert str(complaint.value) == (
-        "output is kafka: events cannot be written (NodeNotReadyError); start again when the "
-        "broker answers"
+        "output is kafka: writing to events failed (NodeNotReadyError); start again when the "
+        "broker is reachable"
     )

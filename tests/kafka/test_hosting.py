@@ -105,12 +105,14 @@ async def test_under_load_it_is_first_not_ready_and_then_away(world, serve, what
         assert await service.ended() == 0, service.said
         seconds = time.monotonic() - began
     assert verdicts[0] == (200, "")
-    assert verdicts[-1] == (503, "ending"), "the socket was closed before anybody could see it"
+    assert verdicts[-1] == (503, "shutting down"), (
+        "the socket was closed before anybody could see it"
+    )
     # Once it is not ready it stays so.
     assert verdicts == sorted(verdicts)
     assert seconds < 20
-    assert [line["message"] for line in service.lines if "ending" in line["message"]] == [
-        f"ending on {what.name}"
+    assert [line["message"] for line in service.lines if "shutting down" in line["message"]] == [
+        f"shutting down on {what.name}"
     ]
     assert "Traceback" not in service.said
 
@@ -266,5 +268,5 @@ async def test_a_settings_mistake_ends_it_with_code_2_and_both_ports_closed(worl
     assert await service.ended() == 2
     last = service.lines[-1]
     assert (last["level"], last["exit_code"]) == ("error", 2)
-    assert last["message"].startswith("privacy.key is given: it must be 64 hex digits")
+    assert last["message"].startswith("privacy.key is invalid: it must be 64 hex digits")
     assert "no key" not in json.dumps(service.lines)

@@ -107,7 +107,7 @@ async def test_every_line_is_an_object_that_says_when_who_and_what(world, serve)
     assert {line["logger"].split(".")[0] for line in service.lines} == {"streamer"}
     messages = [line["message"] for line in service.lines]
     assert messages[0].startswith("metrics and health at http://127.0.0.1:")
-    assert messages[-1] == "ending on SIGTERM" or "closed, hitters" in messages[-1]
+    assert messages[-1] == "shutting down on SIGTERM" or "closed, hitters" in messages[-1]
 
 
 async def test_each_record_of_the_steps_topic_is_one_line_and_nothing_more(world, serve):

@@ -187,7 +187,7 @@ class TestShutOut:
         for mechanism in ("SCRAM-SHA-256", "PLAIN"):
             given = scram | {"sasl_password_file": wrong, "sasl_mechanism": mechanism}
             assert await refusal(world, given) == (
-                f"kafka.sasl_username is {USER}: the broker refuses it with this password"
+                f"kafka.sasl_username is {USER}: the broker rejected this user and password"
             )
 
     async def test_by_a_user_that_does_not_exist(self, world, scram):
@@ -200,7 +200,7 @@ class TestShutOut:
             "security_protocol": "SASL_PLAINTEXT",
         }
         assert await refusal(world, given) == (
-            "kafka.sasl_mechanism is SCRAM-SHA-512: the broker does not offer it"
+            "kafka.sasl_mechanism is SCRAM-SHA-512: the broker does not support it"
         )
 
     async def test_by_a_token_that_says_nothing(self, world, bearer):
@@ -210,7 +210,7 @@ class TestShutOut:
 
     async def test_by_another_authority_than_the_broker_s(self, world, scram, stranger):
         sentence = await refusal(world, scram | {"ssl_ca_file": stranger.file})
-        assert sentence.startswith("kafka.ssl_ca_file is not the one that the broker's ")
+        assert sentence.startswith("kafka.ssl_ca_file is not the CA that signed the broker's ")
 
     async def test_by_the_authorities_of_the_system(self, world, scram):
         del scram["ssl_ca_file"]
@@ -235,15 +235,15 @@ class TestShutOut:
     @pytest.mark.parametrize(
         ("protocol", "listener", "fact"),
         [
-            ("PLAINTEXT", "ssl", "speaks TLS"),
-            ("PLAINTEXT", "sasl_ssl", "speaks TLS"),
-            ("PLAINTEXT", "sasl_plaintext", "may want a login"),
-            ("SASL_PLAINTEXT", "plaintext", "takes no logins"),
-            ("SASL_PLAINTEXT", "sasl_ssl", "speaks TLS"),
-            ("SSL", "plaintext", "does not speak TLS"),
-            ("SSL", "sasl_ssl", "may want a login"),
-            ("SASL_SSL", "ssl", "takes no logins"),
-            ("SASL_SSL", "sasl_plaintext", "does not speak TLS"),
+            ("PLAINTEXT", "ssl", "requires TLS; use SSL or SASL_SSL"),
+            ("PLAINTEXT", "sasl_ssl", "requires TLS; use SSL or SASL_SSL"),
+            ("PLAINTEXT", "sasl_plaintext", "may require a SASL login"),
+            ("SASL_PLAINTEXT", "plaintext", "does not accept SASL logins; use PLAINTEXT or SSL"),
+            ("SASL_PLAINTEXT", "sasl_ssl", "requires TLS; use SSL or SASL_SSL"),
+            ("SSL", "plaintext", "does not use TLS; use PLAINTEXT"),
+            ("SSL", "sasl_ssl", "may require a SASL login"),
+            ("SASL_SSL", "ssl", "does not accept SASL logins; use PLAINTEXT or SSL"),
+            ("SASL_SSL", "sasl_plaintext", "does not use TLS; use PLAINTEXT"),
         ],
     )
     async def test_by_another_protocol_than_the_port_s(
@@ -258,7 +258,7 @@ class TestShutOut:
     @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
     async def test_by_a_host_that_does_not_exist(self, world, host):
         assert await refusal(world, {"bootstrap_servers": f"{host}:9092"}) == (
-            f"kafka.bootstrap_servers is {host}:9092: there is no host of that name"
+            f"kafka.bootstrap_servers is {host}:9092: no such host"
         )
 
     async def test_a_server_where_nobody_listens_is_waited_for(self, world):
@@ -271,18 +271,18 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("change", "sentence"),
         [
-            ({"sasl_username": None}, "kafka.sasl_username is not given: SCRAM-SHA-512 needs one"),
-            ({"sasl_password_file": None}, "kafka.sasl_password is not given"),
-            ({"sasl_password": "x"}, "kafka.sasl_password is given too: use one"),
+            ({"sasl_username": None}, "kafka.sasl_username is not set: SCRAM-SHA-512 requires"),
+            ({"sasl_password_file": None}, "kafka.sasl_password is not set"),
+            ({"sasl_password": "x"}, "kafka.sasl_password is set too: use only one"),
             ({"sasl_password_file": Path("/nowhere")}, "No such file or directory"),
             ({"sasl_password_file": Path("/")}, "kafka.sasl_password_file is /: Is a directory"),
-            ({"ssl_ca_file": Path("/nowhere")}, "kafka.ssl_ca_file is /nowhere: there is no such"),
-            ({"ssl_ca_file": Path(__file__)}, "it holds no certificates in PEM form"),
+            ({"ssl_ca_file": Path("/nowhere")}, "kafka.ssl_ca_file is /nowhere: no such file"),
+            ({"ssl_ca_file": Path(__file__)}, "it contains no PEM certificates"),
             ({"ssl_cert_file": Path(__file__)}, f"kafka.ssl_cert_file is {__file__}: it and "),
-            ({"ssl_key_file": Path("/nowhere")}, "kafka.ssl_key_file is /nowhere: there is no "),
-            ({"bootstrap_servers": "localhost"}, "kafka.bootstrap_servers is localhost: write "),
-            ({"bootstrap_servers": "localhost:99999"}, "write host:port, separated by commas"),
-            ({"bootstrap_servers": " , "}, "write host:port, separated by commas"),
+            ({"ssl_key_file": Path("/nowhere")}, "kafka.ssl_key_file is /nowhere: no such file"),
+            ({"bootstrap_servers": "localhost"}, "kafka.bootstrap_servers is localhost: use "),
+            ({"bootstrap_servers": "localhost:99999"}, "use host:port, separated by commas"),
+            ({"bootstrap_servers": " , "}, "use host:port, separated by commas"),
         ],
     )
     def test_are_told_in_a_sentence(self, world, scram, change, sentence):
@@ -293,7 +293,7 @@ class TestSettings:
 
     def test_so_is_a_file_that_is_no_text(self, world, scram, tmp_path):
         (tmp_path / "binary").write_bytes(b"\xff\xfe")
-        with pytest.raises(SettingError, match="it does not hold text"):
+        with pytest.raises(SettingError, match="it is not a text file"):
             connection(world, scram | {"sasl_password_file": tmp_path / "binary"})
 
     def test_so_is_a_token_that_is_nowhere(self, world, bearer):
@@ -359,15 +359,16 @@ class TestPermissions:
 
     async def test_a_topic_that_it_may_not_look_at(self, world, guest):
         sentence = await self.refusal(world, guest | {"hitters_topic": "secret"})
-        assert sentence.startswith("kafka.hitters_topic is secret: this user may not look at it")
+        assert sentence.startswith("kafka.hitters_topic is secret: this user may not describe it")
 
     async def test_a_topic_that_it_may_not_make(self, world, guest):
         sentence = await self.refusal(world, guest | {"hitters_topic": "test-unmade"})
-        assert sentence.startswith("kafka.hitters_topic is test-unmade: it cannot be made (")
+        assert sentence.startswith("kafka.hitters_topic is test-unmade: it could not be created (")
 
     async def test_an_identity_that_it_may_not_use(self, world, guest):
         assert await self.refusal(world, guest) == (
-            f"kafka.transactional_id is {world.name}: this user may not use it"
+            f"kafka.transactional_id is {world.name}: this user may not use it: grant Describe and "
+            "Write"
         )
 
     async def test_a_group_that_it_may_not_use(self, world, guest):
@@ -381,7 +382,7 @@ class TestPermissions:
         granted = {"transactional_id": "granted", "group_id": "granted"}
         sentence = await self.refusal(world, guest | granted)
         assert sentence.startswith(f"kafka.sasl_username is {GUEST}: it may not write to ")
-        assert sentence.endswith(world.topic("state"))
+        assert sentence.endswith(f"{world.topic('state')}: grant Describe and Write")
 
     async def test_a_longer_transaction_than_the_broker_allows(self, world, scram):
         sentence = await self.refusal(world, scram | {"transaction_timeout_seconds": 121})
@@ -417,7 +418,7 @@ class TestCommandLine:
         (tmp_path / "wrong").write_text("guessed")
         assert self.run(world, scram | {"sasl_password_file": tmp_path / "wrong"}) == (
             2,
-            f"kafka.sasl_username is {USER}: the broker refuses it with this password",
+            f"kafka.sasl_username is {USER}: the broker rejected this user and password",
         )
 
     def test_a_wrong_authority(self, world, scram, stranger):

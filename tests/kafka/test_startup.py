@@ -23,12 +23,13 @@ def test_what_is_not_used_is_spoken_of(settings, unused, caplog):
     made = KafkaSettings(**settings)
     connection_of(made)
     assert [record.getMessage() for record in caplog.records] == [
-        f"kafka.{name} is given, but not used: kafka.security_protocol is {made.security_protocol}"
+        f"kafka.{name} is set but not used, because kafka.security_protocol is "
+        f"{made.security_protocol}"
         for name in unused
     ]
 
 
 def test_a_key_without_its_certificate_is_refused():
     settings = KafkaSettings(security_protocol="SSL", ssl_key_file=Path(__file__))
-    with pytest.raises(SettingError, match=r"name its kafka\.ssl_cert_file too"):
+    with pytest.raises(SettingError, match=r"set kafka\.ssl_cert_file too"):
         connection_of(settings)

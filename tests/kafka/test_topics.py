@@ -79,7 +79,7 @@ async def test_topics_that_are_there_are_left_as_they_are(world):
 async def test_a_missing_topic_is_named_with_its_setting(world, kind):
     await make(world, *(other for other in KINDS if other != kind))
     sentence = await refusal(world, create_topics=False)
-    assert sentence.startswith(f"kafka.{kind}_topic is {world.topic(kind)}: there is no such topic")
+    assert sentence.startswith(f"kafka.{kind}_topic is {world.topic(kind)}: the topic does not")
     assert f"kafka-topics.sh --bootstrap-server {world.bootstrap} --create" in sentence
 
 
@@ -108,18 +108,20 @@ async def test_a_state_topic_that_forgets_a_little_is_refused_too(world):
 async def test_a_state_topic_of_several_partitions_is_refused(world):
     await make_topic(world.bootstrap, world.topic("state"), 2, cleanup_policy="compact")
     sentence = await refusal(world)
-    assert "it has 2 partitions and must have 1" in sentence
+    assert "it has 2 partitions but must have 1" in sentence
     assert sentence.endswith("--partitions 1 --config cleanup.policy=compact")
 
 
 async def test_more_replicas_than_brokers_are_refused(world):
     sentence = await refusal(world, replication_factor=3)
-    assert sentence == "kafka.replication_factor is 3: there are not so many brokers"
+    assert sentence == "kafka.replication_factor is 3: the cluster has fewer brokers"
 
 
 async def test_what_the_broker_does_not_make_is_told_with_its_reason(world):
     sentence = await refusal(world, events_topic="not a topic")
-    assert sentence == ("kafka.events_topic is not a topic: it cannot be made (InvalidTopicError)")
+    assert sentence == (
+        "kafka.events_topic is not a topic: it could not be created (InvalidTopicError)"
+    )
 
 
 class TestTimestamps:
@@ -129,6 +131,7 @@ class TestTimestamps:
             pass
         told = [text for text in caplog.messages if "CreateTime" in text]
         assert len(told) == 1
+        assert "producers set the arrival times" in told[0]
         assert world.topic("events") in told[0]
 
     async def test_a_broker_that_tells_the_time_is_believed(self, world, caplog):
@@ -138,18 +141,18 @@ class TestTimestamps:
             await produce(world.bootstrap, world.topic("events"), long_ago)
             await eventually(lambda: service.summary.records == 3)
             assert service.summary.accepted == 3
-        assert not [text for text in caplog.messages if "timestamps" in text]
+        assert not [text for text in caplog.messages if "arrival times" in text]
 
 
 async def test_one_topic_for_two_purposes_is_refused_before_it_is_made(world):
     one = world.topic("hitters")
     assert await refusal(world, state_topic=one) == (
-        f"kafka.state_topic is {one}: kafka.hitters_topic names it too; name another topic"
+        f"kafka.state_topic is {one}: kafka.hitters_topic names the same topic; name another one"
     )
     events = world.topic("events")
     sentence = await refusal(world, rejected_topic=events)
-    assert sentence.startswith(f"kafka.rejected_topic is {events}: kafka.events_topic names it")
-    with pytest.raises(SettingError, match="there is no such topic"):
+    assert sentence.startswith(f"kafka.rejected_topic is {events}: kafka.events_topic names the")
+    with pytest.raises(SettingError, match="the topic does not exist"):
         await check_exists(connection_of(world.settings().kafka), "kafka.events_topic", events)
 
 
@@ -176,6 +179,6 @@ def test_a_command_that_needs_a_missing_topic_says_so(world, command, setting):
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"streamer: kafka.{setting} is test-nowhere: there is no such topic; the service makes it "
-        "with --create-topics\n"
+        f"streamer: kafka.{setting} is test-nowhere: the topic does not exist; the service creates "
+        "it with --create-topics\n"
     )

@@ -96,7 +96,7 @@ async def test_or_nothing_is_written(topics, start):
     with pytest.raises(PublishError) as complaint:
         await holder.commit([*messages(topics, b"1"), too_large])
     assert str(complaint.value) == (
-        "a record is larger than the broker takes: raise max.message.bytes of "
+        "a record is larger than the broker accepts: raise max.message.bytes of "
         f"{topics.topic('one')}, {topics.topic('state')}, {topics.topic('two')}"
     )
     await holder.stop()

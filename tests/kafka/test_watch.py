@@ -178,7 +178,7 @@ async def test_a_topic_that_is_missing_is_named(world, tmp_path):
         code, complaint = await asyncio.to_thread(watch.ended)
     assert code == 2
     [sentence] = complaint.splitlines()
-    assert f"kafka.hitters_topic is {world.topic('hitters')}: there is no such topic" in sentence
+    assert f"kafka.hitters_topic is {world.topic('hitters')}: the topic does not exist" in sentence
 
 
 async def test_a_broker_that_goes_away_is_waited_for(tmp_path):

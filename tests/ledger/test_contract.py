@@ -527,7 +527,7 @@ class TestRefusals:
         async with store.resumed() as ledger:
             await keep(ledger, entry(1, [5]))
         before = await store.contents()
-        with pytest.raises(UnusableJournalError, match=f"made with .*{setting}.* is fixed"):
+        with pytest.raises(UnusableJournalError, match=f"created with .*{setting}.* is fixed"):
             await store.restored(life=life)
         assert await store.contents() == before
         assert counters_of(await store.restored()) == {5: 1}

@@ -53,7 +53,9 @@ def test_its_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
 def test_a_lost_key_is_not_made_anew(tmp_path):
     directory = JournalDirectory(tmp_path)
     FileLedger(directory.database, LIFE, "0123456789abcdef")._database.close()
-    with pytest.raises(UnusableJournalError, match=r"lost its key.*privacy\.key_file"):
+    with pytest.raises(
+        UnusableJournalError, match=r"the key of the journal .* is missing.*privacy\.key_file"
+    ):
         directory.key()
     assert not (tmp_path / KEY).exists()
     directory.close()
@@ -62,7 +64,7 @@ def test_a_lost_key_is_not_made_anew(tmp_path):
 def test_a_key_that_is_no_text_is_one_sentence(tmp_path):
     (tmp_path / KEY).write_bytes(b"\xff\xfe")
     directory = JournalDirectory(tmp_path)
-    with pytest.raises(UnusableJournalError, match="cannot be read or made"):
+    with pytest.raises(UnusableJournalError, match="cannot be read or created"):
         directory.key()
     directory.close()
 

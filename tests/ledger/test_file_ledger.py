@@ -221,8 +221,8 @@ class TestRefusals:
             database.execute(f"PRAGMA journal_mode = {mode}")
             database.execute("CREATE TABLE steps (mine TEXT)")
             database.commit()
-        self.refused(store, "not one of streamer's")
-        with pytest.raises(UnusableJournalError, match="not one of streamer's"):
+        self.refused(store, "not created by streamer")
+        with pytest.raises(UnusableJournalError, match="not created by streamer"):
             peek(store.path)
         assert os.listdir(store.directory) == [DATABASE]
 
@@ -253,7 +253,7 @@ class TestRefusals:
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     def test_a_directory_that_cannot_be_written_is_one_sentence(self, store):
         store.directory.chmod(0o500)
-        with pytest.raises(UnusableJournalError, match="cannot be made"):
+        with pytest.raises(UnusableJournalError, match="cannot be created"):
             FileLedger(store.path, LIFE, KEY.fingerprint)
         store.directory.chmod(0o700)
 

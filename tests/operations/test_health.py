@@ -37,7 +37,7 @@ class TestAlive:
         patient.now += LONGEST_SILENCE
         assert patient.status.alive().good
         patient.now += 1
-        assert patient.status.alive() == Verdict(False, "no sign of life for 301 s")
+        assert patient.status.alive() == Verdict(False, "no progress for 301 s")
 
     @pytest.mark.parametrize(
         "sign",
@@ -100,7 +100,7 @@ class TestReady:
         status.running = running
         status.tell(waiting_for)
         status.ending = True
-        assert status.ready() == Verdict(False, "ending")
+        assert status.ready() == Verdict(False, "shutting down")
 
 
 class TestLog:

@@ -156,7 +156,9 @@ async def test_a_run_without_a_place_to_read_on_does_the_same():
 class TestTheKey:
     async def test_another_one_is_refused_before_anything_is_claimed(self):
         start = Start(past(published=8), key=ANOTHER)
-        with pytest.raises(UnusableJournalError, match="period 0 are under another key"):
+        with pytest.raises(
+            UnusableJournalError, match="period 0 were pseudonymized with another key"
+        ):
             await start.run()
         assert start.story == ["open", "restore", "watcher restored", "closed"]
 
@@ -214,6 +216,6 @@ async def test_terms_that_wait_for_the_next_period_are_logged(caplog, pending):
     wanted = replace(TERMS, epsilon=5.0) if pending else TERMS
     await Start(past(published=9), wanted=wanted, timing=MINUTES).run()
     assert caplog.messages == pending * [
-        "privacy settings differ from those that period 0 is pinned to: they begin with the next "
-        "period, at 2026-01-01T01:40:00Z"
+        "the privacy settings differ from those of the current period, 0: they take effect with "
+        "the next period, at 2026-01-01T01:40:00Z"
     ]

@@ -84,7 +84,7 @@ class TestKey:
             key_of(PrivacySettings(key_file=tmp_path / "no"))
 
     def test_two_are_one_too_many(self, tmp_path):
-        with pytest.raises(SettingError, match="use one"):
+        with pytest.raises(SettingError, match="use only one"):
             key_of(PrivacySettings(key=HEX, key_file=tmp_path))
 
     def test_without_one_the_journals_own_is_used(self, tmp_path):
@@ -129,7 +129,7 @@ class TestKeyFiles:
         with pytest.raises(SettingError) as complaint:
             key_of(PrivacySettings(key_file=path))
         assert str(complaint.value) == (
-            f"privacy.key_file is {path}: it must hold 64 hex digits; make one with: "
+            f"privacy.key_file is {path}: it must contain 64 hex digits; create one with: "
             "openssl rand -hex 32"
         )
 
@@ -140,5 +140,6 @@ class TestKeyFiles:
         path.chmod(mode)
         pseudonyms_of(PrivacySettings(key_file=path), None)
         assert [record.getMessage() for record in caplog.records] == told * [
-            f"privacy.key_file is {path}: everybody on this machine can read it; chmod 600 it"
+            f"privacy.key_file is {path}: every user of this machine can read it; run chmod "
+            "600 on it"
         ]

@@ -70,13 +70,16 @@ async def test_one_that_waits_says_for_what(operators):
 async def test_one_that_ends_is_not_ready_any_more(operators):
     operators.status.tell("")
     operators.status.running = operators.status.ending = True
-    assert await operators.said("/readyz") == (503, {"status": "not ready", "reason": "ending"})
+    assert await operators.said("/readyz") == (
+        503,
+        {"status": "not ready", "reason": "shutting down"},
+    )
     assert (await operators.said("/healthz"))[0] == 200
 
 
 async def test_one_that_is_silent_is_to_be_started_again(operators):
     operators.now += LONGEST_SILENCE + 1
-    reason = "no sign of life for 301 s"
+    reason = "no progress for 301 s"
     assert await operators.said("/healthz") == (503, {"status": "stuck", "reason": reason})
 
 
