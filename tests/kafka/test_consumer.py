@@ -20,7 +20,7 @@ PLACE = TopicPartition("events", 0)
 async def varied(world):
     """A partition with batches of all kinds: small, large, packed, given up, committed."""
     topic = world.topic("varied")
-    await make_topic(world.bootstrap, topic)
+    await make_topic(world.bootstrap, topic, retention_ms="-1")  # some records are old
     for number, packing in enumerate((None, "gzip", None)):
         producer = AIOKafkaProducer(bootstrap_servers=world.bootstrap, compression_type=packing)
         await producer.start()
