@@ -36,6 +36,7 @@ def test_detection_rises_to_certainty_at_the_guaranteed_weight(run):
     assert probabilities[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_every_flag_changes_the_plan(run):
     default = json.loads(run("plan", "--json").out)
     for flag, value in (

@@ -299,6 +299,7 @@ OPERATIONS = ["step", "new period", "snapshot"]
 
 
 class TestBudgets:
+    @pytest.mark.slow
     async def test_they_are_the_last_snapshot_and_all_charges_since(self, new_store, small_parts):
         for seed in range(new_store().PLAYS):
             store = new_store(f"play-{seed}")

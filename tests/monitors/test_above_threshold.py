@@ -150,17 +150,20 @@ class FreshThresholdEachTime(AboveThreshold):
         return super().ask(value)
 
 
+@pytest.mark.slow
 # False alarms: below one in a billion.
 def test_the_first_answer_above_has_its_exact_law():
     counts = firsts_above(lambda: AboveThreshold(1.0, threshold=5), [3, 3, 6, 3])
     assert not implausible_law(counts, PLAYS, law_of_the_first_above(1.0, 5, [3, 3, 6, 3]))
 
 
+@pytest.mark.slow
 def test_a_threshold_with_fresh_noise_for_every_question_is_noticed():
     counts = firsts_above(lambda: FreshThresholdEachTime(1.0, threshold=5), [3, 3, 6, 3])
     assert implausible_law(counts, PLAYS, law_of_the_first_above(1.0, 5, [3, 3, 6, 3]))
 
 
+@pytest.mark.slow
 def test_twice_the_promised_epsilon_is_noticed():
     counts = firsts_above(lambda: AboveThreshold(2.0, threshold=5), [3, 3, 6, 3])
     assert implausible_law(counts, PLAYS, law_of_the_first_above(1.0, 5, [3, 3, 6, 3]))

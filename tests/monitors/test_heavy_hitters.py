@@ -273,7 +273,7 @@ class AgainstDictionaries(RuleBasedStateMachine):
         assert self.monitor.counters.charges(everyone).max() <= self.limit
 
 
-TestAgainstDictionaries = AgainstDictionaries.TestCase
+TestAgainstDictionaries = pytest.mark.slow(AgainstDictionaries.TestCase)
 TestAgainstDictionaries.settings = repeatable
 
 
@@ -372,6 +372,7 @@ def wrong_in_a_declared_domain(decider, plan):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decider", [NoisyThreshold, AsksOneByOne])
 def test_items_that_nobody_holds_are_reported_as_if_each_had_been_asked_about(decider):
     plan = declared()

@@ -109,6 +109,7 @@ def test_data_of_another_number_of_users_are_refused(domain, held):
         ShiftingHeavyHitters(2, plan, domain).observe(held)
 
 
+@pytest.mark.slow
 @repeatable
 @given(
     data=st.lists(

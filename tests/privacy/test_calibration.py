@@ -77,12 +77,14 @@ def scale_of(epsilon, delta, k, neighbours, method=Method.EXACT) -> float:
     return calibrate(Guarantee(epsilon, delta, k, neighbours), method).noise_scale
 
 
+@pytest.mark.slow
 @repeatable
 @given(epsilons, deltas, contributions, neighbouring, st.integers(min_value=1, max_value=50))
 def test_more_contributions_need_more_noise(epsilon, delta, k, neighbours, more):
     assert scale_of(epsilon, delta, k + more, neighbours) > scale_of(epsilon, delta, k, neighbours)
 
 
+@pytest.mark.slow
 @repeatable
 @given(epsilons, deltas, contributions, neighbouring, factors)
 def test_a_larger_epsilon_or_delta_needs_less_noise(epsilon, delta, k, neighbours, factor):
@@ -91,6 +93,7 @@ def test_a_larger_epsilon_or_delta_needs_less_noise(epsilon, delta, k, neighbour
     assert scale_of(epsilon, delta * factor, k, neighbours) < scale
 
 
+@pytest.mark.slow
 @repeatable
 @given(epsilons, deltas, contributions)
 def test_replacing_a_user_needs_at_least_the_noise_of_removing_one(epsilon, delta, k):
@@ -133,6 +136,7 @@ def test_a_key_set_that_cost_nothing_would_be_caught():
     assert calibrate(Guarantee(1.0, 1e-6, 3)).noise_scale < 0.97 * shared
 
 
+@pytest.mark.slow
 @repeatable
 @given(epsilons, deltas, contributions, neighbouring)
 def test_scales_are_rounded_up_to_six_decimals(epsilon, delta, k, neighbours):

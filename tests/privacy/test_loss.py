@@ -97,6 +97,7 @@ def test_delta_agrees_with_sums_of_60_digits_and_is_never_below_them(epsilon, sc
     assert delta == pytest.approx(float(truth), rel=1e-8, abs=0)
 
 
+@pytest.mark.slow
 def test_delta_of_the_most_contributions_agrees_with_sums_of_60_digits():
     truth = true_delta(1.0, 845.13, 10_000, REPLACE)
     assert charge_delta(1.0, 845.13, 10_000, REPLACE) == pytest.approx(

@@ -210,6 +210,7 @@ def test_a_threshold_by_hand_covers_the_key_set(guarantee, workload, above):
     assert covers_keys(workload, made.calibration, threshold)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarantee", "workload"), [(USUAL, DAY), (Guarantee(1.0, 1e-6, 100), Workload(24, 10, 0.5))]
 )
