@@ -25,6 +25,7 @@ USERS, ITEMS, LEAST_HOLDERS = 1_000_000, 100_000, 1_000
 STREAM = {
     "STREAMER_STREAM__STEP_SECONDS": str(STEP_MS / 1000),
     "STREAMER_STREAM__EPOCH": format_rfc3339(START),  # so the first step is step 0
+    "STREAMER_STREAM__START": format_rfc3339(START),
 }
 
 

@@ -57,6 +57,8 @@ class Deployment:
             "STREAMER_KAFKA__TRANSACTIONAL_ID": self.name,
             "STREAMER_KAFKA__GROUP_ID": self.name,
             "STREAMER_KAFKA__CREATE_TOPICS": "true",
+            # The events of a workload say when they arrived (loading.py).
+            "STREAMER_KAFKA__TRUST_PRODUCER_TIMESTAMPS": "true",
             "STREAMER_PRIVACY__KEY": KEY,
             "STREAMER_HTTP__PORT": "0",
             "STREAMER_METRICS__PORT": "0",

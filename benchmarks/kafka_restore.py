@@ -46,6 +46,8 @@ TERMS = Terms(
 class StateTopic:
     bootstrap: str
     name: str
+    identity: str
+    """The transactional id: what is restored was written under it."""
 
     @property
     def connection(self) -> Connection:
@@ -59,7 +61,7 @@ class StateTopic:
         await make_topic(self.bootstrap, self.name, 1, cleanup_policy="compact")
 
     def transactions(self) -> Transactions:
-        return Transactions(self.connection, self.name, self.name)
+        return Transactions(self.connection, self.identity, self.name)
 
     def ledger(self, transactions: Transactions) -> KafkaLedger:
         topics = LedgerTopics(self.name, f"{self.name}.hitters", f"{self.name}.steps", "events")
@@ -96,7 +98,7 @@ def measure(users: int = 10_000_000, rounds: int = 5) -> list[Row]:
     with broker() as bootstrap:
         name = f"bench-{secrets.token_hex(4)}"
         written, taken, due = (
-            StateTopic(bootstrap, f"{name}.{each}") for each in ("written", "taken", "due")
+            StateTopic(bootstrap, f"{name}.{each}", name) for each in ("written", "taken", "due")
         )
         _in_new_process(_filled, written, taken, due, users)
         return [
@@ -142,7 +144,8 @@ async def _fill(written: StateTopic, taken: StateTopic, due: StateTopic, number:
 
 async def _copy(written: StateTopic, compacted: StateTopic) -> None:
     await compacted.make()
-    transactions = compacted.transactions()
+    # Under an id of its own: the ledger that writes goes on.
+    transactions = Transactions(compacted.connection, compacted.name, compacted.name)
     await transactions.start()
     left = await written.compacted()
     await transactions.commit([Message(compacted.name, key, value) for key, value in left.items()])

@@ -2,9 +2,10 @@
 
     python -m benchmarks.latency [--steps 20 --rate 20000]
 
-One-second steps. From the moment at which nothing more can count for a step (its end and
-the lateness) to the moment at which a consumer that reads committed records has it. The
-service, the broker, the load and the reader are processes on one machine.
+One-second steps. From the moment at which a step's results are to leave (its end, the
+lateness, the skew and stream.publish_delay_seconds) to the moment at which a consumer that
+reads committed records has them. The service, the broker, the load and the reader are
+processes on one machine.
 """
 
 import asyncio
@@ -22,10 +23,13 @@ from benchmarks.kafka import Deployment, broker, make_topic
 from benchmarks.loading import PARTITIONS
 from benchmarks.running import answer, service
 from benchmarks.table import Row, below, command_line
-from streamer.stream.timing import parse_rfc3339
+from streamer.config import load
+from streamer.service.startup import schedule_of
 from tests.kafka.broker import free_port
 
-LATENESS_MS = 500
+STREAM = {"step_seconds": 1.0, "lateness_seconds": 0.5}
+SETTINGS = load({"stream": STREAM})
+SCHEDULE = schedule_of(SETTINGS.stream, SETTINGS.kafka.skew_seconds)
 WARM_UP_STEPS = 10
 
 
@@ -39,8 +43,7 @@ async def _measure(steps: int, rate: int) -> list[Row]:
         await make_topic(bootstrap, topic, PARTITIONS, message_timestamp_type="LogAppendTime")
         deployment, port = Deployment.reading(bootstrap, topic), free_port()
         stream = {
-            "STREAMER_STREAM__STEP_SECONDS": "1",
-            "STREAMER_STREAM__LATENESS_SECONDS": str(LATENESS_MS / 1000),
+            **{f"STREAMER_STREAM__{name.upper()}": str(each) for name, each in STREAM.items()},
             "STREAMER_METRICS__PORT": str(port),
         }
         async with service(deployment.environment() | stream) as running:
@@ -58,7 +61,7 @@ async def _measure(steps: int, rate: int) -> list[Row]:
 
 
 async def _delays(deployment: Deployment, steps: int) -> list[float]:
-    """Milliseconds until each step could be read, after a warm-up."""
+    """Milliseconds until each step could be read once it was to leave, after a warm-up."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=deployment.bootstrap,
         isolation_level="read_committed",
@@ -76,8 +79,7 @@ async def _delays(deployment: Deployment, steps: int) -> list[float]:
                 now = time.time() * 1000
                 for step in (json.loads(record.value) for record in found.get(closed, [])):
                     if step["hitters"]:
-                        over = parse_rfc3339(step["end"]) + LATENESS_MS
-                        delays[step["step"]] = now - over
+                        delays[step["step"]] = now - SCHEDULE.release_at(step["step"])
     finally:
         await consumer.stop()
     measured = sorted(delays)[WARM_UP_STEPS:]
@@ -106,7 +108,7 @@ def _rows(
         f"{events['late']:,.0f} events late; the load took {100 * load['cpu']:.0f}% of a core, "
         f"the service {100 * busy:.0f}%"
     )
-    name = "a step's end and lateness to its result being readable"
+    name = "the moment at which a result leaves to its being readable"
     return [
         Row(f"{name}, p50", float(np.percentile(delays, 50)), "ms", below(100), detail),
         Row(

@@ -70,6 +70,18 @@ class StreamSettings(Section):
     epoch: str = flag(
         "1970-01-01T00:00:00Z", "The time at which step 0 begins. Fixed once a journal exists."
     )
+    start: str | None = flag(
+        None,
+        "Where a new stream begins; without it, the step of the clock when the service first "
+        "starts (a file without --until: the first event).",
+    )
+    publish_delay_seconds: float = setting(
+        0.25,
+        "Seconds after a step is due (its end, lateness_seconds and kafka.skew_seconds) at which "
+        "its results leave.",
+        ge=0,
+        le=3_600,
+    )
     ahead_seconds: float = flag(
         300.0,
         "How many seconds an event's time may be ahead of its arrival, and an arrival ahead of "
@@ -92,7 +104,9 @@ class PrivacySettings(Section):
     epsilon: float = flag(
         1.0, "ε: how much one user may change the odds of any output in a period."
     )
-    delta: float = flag(1e-6, "δ: the small probability that the bound ε does not cover.")
+    delta: float = flag(
+        1e-6, "δ: how much the probability of any output may change in addition to the bound ε."
+    )
     contributions: int = flag(
         10, "k: how many reports a user counts for in a period, before the user is ignored."
     )
@@ -118,6 +132,11 @@ class PrivacySettings(Section):
     )
     items: int = flag(
         100_000, "The largest number of distinct items in a step, for planning the threshold."
+    )
+    users: int = flag(
+        1_000_000,
+        "The number of users, for planning the threshold: in a year, less than one item that a "
+        "single user holds is expected to be published. 0: no limit.",
     )
     key: SecretStr | None = setting(None, "The key of the users' pseudonyms, as 64 hex digits.")
     key_file: Path | None = flag(
@@ -169,8 +188,16 @@ class KafkaSettings(Section):
         "Start at the current step with an empty state topic even if the steps topic has "
         "records: users' budgets are spent again.",
     )
+    trust_producer_timestamps: bool = setting(
+        False,
+        "Accept an events topic whose producers set the timestamps (CreateTime): their clocks then "
+        "decide which events count and when steps close.",
+    )
     skew_seconds: float = setting(
-        1.0, "How many seconds the brokers' clocks may be behind this machine's.", ge=0, le=3_600
+        1.0,
+        "How many seconds the brokers' clocks may be behind this machine's, and behind each other.",
+        ge=0,
+        le=3_600,
     )
     max_poll_records: int = setting(
         5_000, "Up to this many records are fetched from the brokers at a time.", ge=1, le=1_000_000

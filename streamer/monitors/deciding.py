@@ -26,6 +26,11 @@ from streamer.privacy.threshold import Plan
 class Questions(Protocol[Item]):
     """Asks about the items of a tally under one plan."""
 
+    @property
+    def asks_unheld(self) -> bool:
+        """Whether something may be reported in a step in which nobody holds anything."""
+        ...
+
     def ask(self, tally: Tally[Item], resting: Collection[int]) -> Decision:
         """Ask about every item except the resting ones, given by number."""
         ...
@@ -44,9 +49,13 @@ class NoisyThreshold(Generic[Item]):
         if plan.workload.domain is Domain.DECLARED:
             self._unheld_passes = plan.law.precise_at_least(plan.threshold)
 
+    @property
+    def asks_unheld(self) -> bool:
+        return self._plan.workload.domain is Domain.DECLARED
+
     def ask(self, tally: Tally[Item], resting: Collection[int] = ()) -> Decision:
         """In a declared domain, items that nobody holds are asked about as well."""
-        declared = self._plan.workload.domain is Domain.DECLARED
+        declared = self.asks_unheld
         if declared and tally.items.max(initial=0) >= self._plan.workload.items:
             raise MonitorError(f"item {tally.items.max()} is not in the declared domain")
         items, holders = tally.items, tally.holders
@@ -93,6 +102,11 @@ class Deciding(Generic[Item]):
         self._questions: Questions[Item] | None = None
         self._refresh: Refresh[Item] = Refresh()
         self._decided: int | None = None
+
+    @property
+    def asks_unheld(self) -> bool:
+        """Whether something may be reported in a step in which nobody holds anything."""
+        return self._questions is not None and self._questions.asks_unheld
 
     def begin(self, plan: Plan, refresh_steps: int = 1) -> None:
         """Start a budget period with its plan. Resting items keep resting."""

@@ -23,10 +23,18 @@ from streamer.service.loop import Loop
 from streamer.service.pipeline import Pipeline
 from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
-from streamer.service.startup import hold_directory, intake_of, life_of, terms_of, timing_of
+from streamer.service.startup import (
+    hold_directory,
+    intake_of,
+    life_of,
+    schedule_of,
+    terms_of,
+    timing_of,
+)
 from streamer.service.summary import Summary
 from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.engine import AskedBy
+from streamer.stream.publication import PublicSettings
 from streamer.web.board import Board
 from streamer.web.ground_truth import Truth
 
@@ -85,7 +93,7 @@ class Demo:
             self._fleet = fleet
             if pipeline.engine.closed is None:
                 pipeline.start_at(fleet.first_step)
-            progress = Progress(fleet, timing, self.clock)
+            progress = Progress(fleet, schedule_of(STREAM), self.clock)
             await Loop(fleet, progress, pipeline, Status(), self.summary, self._stopping).run()
 
     async def _resume(self, at_end: AsyncExitStack) -> Pipeline:
@@ -93,7 +101,7 @@ class Demo:
         timing = timing_of(STREAM)
         course = Course(
             timing,
-            terms_of(PRIVACY),
+            PublicSettings(terms_of(PRIVACY.model_copy(update={"users": self.users}), STREAM)),
             lambda pseudonyms: intake_of(STREAM, timing, pseudonyms),
             *(self.asked_by, self.summary, self.board, lambda _: None),
         )

@@ -12,11 +12,10 @@ import logging
 from streamer.service.clock import Clock
 from streamer.stream.closing import Frontier
 from streamer.stream.intake import Batch
+from streamer.stream.schedule import Schedule
 from streamer.stream.sources import Source
-from streamer.stream.timing import StepTiming
 
 _log = logging.getLogger(__name__)
-_CATCHING_UP_MS = 10_000
 _LIST_EVERY_MS = 10_000
 _ASK_EVERY_MS = 100
 
@@ -27,16 +26,15 @@ class Progress:
     def __init__(
         self,
         source: Source,
-        timing: StepTiming,
+        schedule: Schedule,
         clock: Clock,
-        skew_ms: int = 0,
         ahead_ms: int = 0,
     ) -> None:
-        """`skew_ms`: how far the clock that arrivals are told by may be behind ours, `ahead_ms`:
-        how far ahead of ours an arrival is believed."""
+        """`ahead_ms`: how far ahead of our clock an arrival is believed."""
         self._source = source
+        self.schedule = schedule
         self.clock = clock
-        self._frontier = Frontier(timing, skew_ms)
+        self._frontier = Frontier(schedule)
         self._ahead_ms = ahead_ms
         self.skew_ms = 0
         """How far the newest arrival is ahead of our clock."""
@@ -56,44 +54,38 @@ class Progress:
         if len(credible):
             self._frontier.read(batch.partition, min(int(credible.max()), now))
 
-    def until_next(self) -> int:
-        """Milliseconds until a step can close, if nothing holds it up."""
-        return self._frontier.until_next(self.clock())
-
     def behind(self, closed: int) -> int:
         """How long ago the last closed step ended, in milliseconds."""
-        return self._frontier.behind(closed, self.clock())
+        return self.clock() - self.schedule.timing.end(closed)
 
     def ahead(self) -> list[str]:
         """Partitions that are read further than the one that holds everything up."""
         return self._frontier.ahead()
 
-    def is_up_to_date(self, closable: int) -> bool:
-        return closable >= self._frontier.due(self.clock() - _CATCHING_UP_MS)
-
-    async def closable(self) -> int | None:
-        """The last step that may close: partitions were listed when it was over.
+    def closable(self) -> int | None:
+        """The last step that may close: partitions were listed when it was due.
 
         One that is added later holds nothing for it.
         """
-        through = self._frontier.closable()
-        if through is not None and (self._listed is None or self._listed < through):
-            await self._list_partitions()
-            through = self._frontier.closable()
-        return through
+        through = self._frontier.closable(self.clock())
+        if through is None or self._listed is None:
+            return None
+        return min(through, self._listed)
 
     async def look_for_drained(self, reading: bool) -> None:
-        """Ask which partitions are drained once a step is over by the clock.
+        """Ask which partitions there are, and which are drained, once a step is due.
 
         While there is a backlog to be read, that is always so: then only now and then.
         """
         now = self.clock()
-        closable = self._frontier.closable()
-        if closable is not None and closable >= self._frontier.due(now):
+        due, closable = self.schedule.last_due(now), self.closable()
+        if closable is not None and closable >= due:
             return
         if reading and now - self._asked_at < _ASK_EVERY_MS:
             return
         self._asked_at = now
+        if self._listed is None or self._listed < due:
+            await self._list_partitions()
         for partition in await self._source.drained():
             self._frontier.drained(partition, now)
 
@@ -104,7 +96,7 @@ class Progress:
 
     async def _list_partitions(self) -> None:
         self._listed_at = self.clock()
-        listed = self._frontier.due(self._listed_at)
+        listed = self.schedule.last_due(self._listed_at)
         there = await self._source.partitions()
         new = [name for name in there if self._known is not None and name not in self._known]
         if new:

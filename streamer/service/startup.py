@@ -15,42 +15,81 @@ from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
+from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
-from streamer.stream.timing import StepTiming, parse_rfc3339
+from streamer.stream.schedule import Schedule
+from streamer.stream.timing import LATEST_MOMENT, StepTiming, format_rfc3339, parse_rfc3339
 
 _log = logging.getLogger(__name__)
 
 
 def timing_of(settings: StreamSettings) -> StepTiming:
-    try:
-        epoch_ms = parse_rfc3339(settings.epoch)
-    except ValueError:
-        raise SettingError(
-            "stream.epoch", settings.epoch, "it must be a time such as 2026-01-01T00:00:00Z"
-        ) from None
     return StepTiming(
         length_ms=_milliseconds("stream.step_seconds", settings.step_seconds),
-        epoch_ms=epoch_ms,
+        epoch_ms=_moment("stream.epoch", settings.epoch),
         lateness_ms=_milliseconds("stream.lateness_seconds", settings.lateness_seconds),
     )
 
 
-def terms_of(settings: PrivacySettings) -> Terms:
+def start_of(settings: StreamSettings, timing: StepTiming) -> int | None:
+    """The first step of a new stream, if the settings name a moment in it."""
+    if settings.start is None:
+        return None
+    return timing.step_at(_moment_after_epoch("stream.start", settings.start, timing))
+
+
+def step_from(name: str, text: str, timing: StepTiming) -> int:
+    """The step that begins exactly at a time that the user wrote."""
+    moment = _moment_after_epoch(name, text, timing)
+    step = timing.step_at(moment)
+    if timing.start(step) != moment:
+        around = (timing.start(step), timing.end(step))
+        nearest = " and ".join(format_rfc3339(each) for each in around if each <= LATEST_MOMENT)
+        raise SettingError(name, text, f"it must be the start of a step; the nearest: {nearest}")
+    return step
+
+
+def _moment_after_epoch(name: str, text: str, timing: StepTiming) -> int:
+    moment = _moment(name, text)
+    if moment < timing.epoch_ms:
+        epoch = format_rfc3339(timing.epoch_ms)
+        raise SettingError(name, text, f"it must not be before stream.epoch, which is {epoch}")
+    return moment
+
+
+def terms_of(settings: PrivacySettings, stream: StreamSettings) -> Terms:
     """The terms, planned once here so that wrong ones are refused at the start."""
-    terms = Terms(**{field.name: getattr(settings, field.name) for field in fields(Terms)})
+    values = {**settings.model_dump(), **stream.model_dump()}
+    terms = Terms(**{field.name: values[field.name] for field in fields(Terms)})
     terms.plan()
     return terms
+
+
+def schedule_of(settings: StreamSettings, skew_seconds: float = 0.0) -> Schedule:
+    """When steps are due, and when their results leave. `skew_seconds`: kafka.skew_seconds,
+    where arrivals are measured by a broker's clock."""
+    return Schedule(
+        timing_of(settings),
+        _milliseconds("kafka.skew_seconds", skew_seconds),
+        _milliseconds("stream.publish_delay_seconds", settings.publish_delay_seconds),
+    )
 
 
 def life_of(timing: StepTiming) -> Life:
     return Life(timing.length_ms, timing.epoch_ms)
 
 
-def intake_of(settings: StreamSettings, timing: StepTiming, pseudonyms: Pseudonyms) -> Intake:
+def intake_of(
+    settings: StreamSettings,
+    timing: StepTiming,
+    pseudonyms: Pseudonyms,
+    file_range: FileRange | None = None,
+) -> Intake:
     limits = Limits(settings.max_record_bytes, settings.max_user_bytes, settings.max_item_bytes)
-    return Intake(EventDecoder(timing, limits), rule_of(settings, timing), pseudonyms)
+    decoder = EventDecoder(timing, limits)
+    return Intake(decoder, rule_of(settings, timing), pseudonyms, file_range)
 
 
 def rule_of(settings: StreamSettings, timing: StepTiming) -> FateRule:
@@ -102,6 +141,13 @@ def hold_directory(path: Path | None, settings: PrivacySettings, at_end: AsyncEx
     directory = JournalDirectory(path)
     at_end.callback(directory.close)
     return Held(directory.database, pseudonyms_of(settings, directory))
+
+
+def _moment(name: str, text: str) -> int:
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        raise SettingError(name, text, "it must be a time such as 2026-01-01T00:00:00Z") from None
 
 
 def _milliseconds(setting: str, seconds: float) -> int:

@@ -72,6 +72,7 @@ class Engine:
         self.period: Period | None = None
         if state is not None:
             self.closed = state.closed
+            intake.begin(state.closed + 1)
             self._begin(state.period)
             self.counters.restore(state.users, state.charges)
             self._deciding.restore(state.closed, state.resting)
@@ -104,6 +105,7 @@ class Engine:
         if earlier and earlier[0] < step:
             raise MonitorError(f"cannot start at step {step}: step {earlier[0]} has events")
         self.closed = step - 1
+        self.intake.begin(step)
 
     def has_closed(self, step: int) -> bool:
         return self.closed is not None and self.closed >= step
@@ -116,8 +118,13 @@ class Engine:
         step = self.closed + 1
         if step > through:
             raise MonitorError(f"step {through} is closed: no step is decided twice")
+        if self.period is None:
+            self._enter(step)
         buffer = self.intake.take(step)
-        decided = self._empty(step, through) if buffer is None else self._decide(step, buffer)
+        if buffer is None and not self._deciding.asks_unheld:
+            decided = self._empty(step, through)
+        else:
+            decided = self._decide(step, StepBuffer() if buffer is None else buffer)
         self.closed = decided.step
         return decided
 

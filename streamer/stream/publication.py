@@ -37,17 +37,27 @@ class Publication:
     the records were read from topics, which do not name it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PublicSettings:
+    """What the public may know of the settings."""
+
+    terms: Terms
+    """Of future periods."""
+    trusts_producers: bool = False
+    """Whether producers tell when their events arrived."""
+
+
 class Audience:
     """A public view of a stream. It receives publications and public settings only.
 
     Does nothing by default: subclasses override the methods they need.
     """
 
+    def started(self, settings: PublicSettings) -> None:
+        """The stream starts or continues with these settings."""
+
     def restored(self, publications: Sequence[Publication]) -> None:
         """What was published before this start, the oldest first."""
-
-    def started(self, terms: Terms) -> None:
-        """The stream starts or continues; these are the terms of future periods."""
 
     def published(self, publication: Publication) -> None:
         """These records were published."""
@@ -59,13 +69,13 @@ class Audiences(Audience):
 
     all: Sequence[Audience]
 
+    def started(self, settings: PublicSettings) -> None:
+        for audience in self.all:
+            audience.started(settings)
+
     def restored(self, publications: Sequence[Publication]) -> None:
         for audience in self.all:
             audience.restored(publications)
-
-    def started(self, terms: Terms) -> None:
-        for audience in self.all:
-            audience.started(terms)
 
     def published(self, publication: Publication) -> None:
         for audience in self.all:

@@ -39,8 +39,8 @@ class NotingAudience(Audience):
     def restored(self, publications):
         self.story.append(("audience restored", [told(each) for each in publications]))
 
-    def started(self, terms):
-        self.story.append(("audience started", terms))
+    def started(self, settings):
+        self.story.append(("audience started", settings.terms))
 
     def published(self, publication):
         self.story.append(("audience published", publication.through))

@@ -44,16 +44,18 @@ class Run:
         job = LineJob(
             self._order["source"],
             ordered=self._order.get("ordered", True),
+            until=self._order.get("until"),
             start_anew=self._order.get("start_anew", False),
             **places,
         )
         try:
+            made = settings(stream={"start": self._order.get("start")})
             report = asyncio.run(
-                run_lines(job, settings(), asked_by=Repeatable(), checkpoint=self._checkpoint)
+                run_lines(job, made, asked_by=Repeatable(), checkpoint=self._checkpoint)
             )
         except StreamerError as error:
             return {"error": type(error).__name__, "message": str(error)}
-        return {"steps": report.steps, "decided": report.already_closed}
+        return {"steps": report.steps, "seen": self._seen}
 
     def _prepare(self) -> None:
         if "tear_write" in self._order:
@@ -121,7 +123,7 @@ def _die() -> None:
 
 
 def serve() -> None:
-    terms_of(settings().privacy)  # planned once, for all runs
+    terms_of(settings().privacy, settings().stream)  # planned once, for all runs
     for line in sys.stdin:
         json.dump(_carry_out(json.loads(line)), sys.stdout)
         sys.stdout.write("\n")

@@ -15,13 +15,15 @@ from streamer.fleet.endless import FLOOR, OUTBREAKS, sent_by
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
 from streamer.service.demo import PRIVACY, STREAM, Demo
-from streamer.service.startup import terms_of, timing_of
+from streamer.service.startup import schedule_of, terms_of
 from tests.fleet.recount import recount
 
 pytestmark = pytest.mark.slow
 USERS = 50_000
-TIMING = timing_of(STREAM)
-PLAN = terms_of(PRIVACY).plan()
+SCHEDULE = schedule_of(STREAM)
+TIMING = SCHEDULE.timing
+TERMS = terms_of(PRIVACY.model_copy(update={"users": USERS}), STREAM)
+PLAN = TERMS.plan()
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 FIRST = TIMING.step_at(START) + 1
 DEADLINE = 30
@@ -105,8 +107,8 @@ class Clock:
         return self.now
 
     def pass_step(self, step):
-        """Nothing that arrives from now on counts for this step."""
-        self.now = TIMING.end(step) + TIMING.lateness_ms
+        """Nothing that arrives from now on counts for this step, and its results leave."""
+        self.now = SCHEDULE.release_at(step)
 
 
 async def until(condition):
@@ -194,9 +196,9 @@ async def test_the_next_demo_goes_on_with_a_journal_that_is_kept(tmp_path):
     first = new_demo(journal=tmp_path / "journal")
     async with playing(first):
         await close(first, 3)
-    _, restored = peek(tmp_path / "journal" / DATABASE)
+    restored = peek(tmp_path / "journal" / DATABASE).restored
     assert restored.state.closed == first.board.through
-    assert restored.state.period.terms == terms_of(PRIVACY)
+    assert restored.state.period.terms == TERMS
     second = new_demo(journal=tmp_path / "journal", clock=first.clock)
     second.clock.now += 60_000
     async with playing(second):

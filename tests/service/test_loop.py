@@ -11,6 +11,7 @@ from streamer.service.pipeline import Pipeline
 from streamer.service.progress import Progress
 from streamer.stream.engine import Engine
 from streamer.stream.publication import Audience
+from streamer.stream.schedule import Schedule
 from streamer.stream.timing import StepTiming
 from tests.service.noting import NotingLedger, NotingWatcher
 from tests.stream.making import RepeatingDecider, batch, new_intake, record, terms
@@ -19,6 +20,8 @@ from tests.stream.scripted_source import Clock, ScriptedSource, away
 DEADLINE = 30
 SKEW, AHEAD = 50, 1000
 SECONDS = StepTiming(1000, lateness_ms=200)
+SCHEDULE = Schedule(SECONDS, SKEW)
+DELAYED = Schedule(SECONDS, SKEW, release_ms=250)
 STEP = 1000
 """The step in which the tests begin."""
 
@@ -30,7 +33,7 @@ def at(step, ms=0):
 
 def over(step):
     """When our clock says that nothing more can arrive for a step."""
-    return SECONDS.end(step) + SECONDS.lateness_ms + SKEW
+    return SCHEDULE.due_at(step)
 
 
 class Rejected:
@@ -52,20 +55,30 @@ class Rejected:
         self._kept = []
 
 
-class Stage(NotingWatcher):
-    """A source, and a loop that counts what comes from it."""
+class Told(Audience):
+    def __init__(self, stage):
+        self._stage = stage
 
-    def __init__(self, *partitions, now=None, timing=SECONDS, threshold=1, **source):
+    def published(self, publication):
+        self._stage.published[publication.through] = self._stage.clock()
+
+
+class Stage(NotingWatcher):
+    """A source, and a loop that counts what comes from it, from step `first` on."""
+
+    def __init__(self, *partitions, now=None, schedule=SCHEDULE, first=STEP, threshold=1, **source):
         super().__init__()
         self.clock = Clock(at(STEP, 500) if now is None else now)
         self.source = ScriptedSource(self.clock, *partitions, **source)
         self.ledger, self.status = NotingLedger(), Status()
         self.stopping = asyncio.Event()
         self.closings, self.receipts, self.rests, self.waited_for = {}, [], [], []
+        self.published = {}
+        """By the last step of each publication, when it left."""
         self.after_close = lambda step: None
-        self._timing, self._users = timing, 0
+        self._schedule, self._first, self._users = schedule, first, 0
         self._decider = RepeatingDecider(threshold)
-        self.engine = Engine(new_intake(timing), terms(), asked_by=self._decider)
+        self.engine = Engine(new_intake(schedule.timing), terms(), asked_by=self._decider)
 
     def send(self, arrival, partition="p", number=1):
         """Events of so many users, all of them new."""
@@ -73,18 +86,20 @@ class Stage(NotingWatcher):
         self._users += number
         self.source.arrive(partition, arrival, *(record(f"u{user}", "x") for user in users))
 
-    async def run(self, until=None, **options):
+    async def run(self, until=None, loop=Loop, **options):
         """Until the source has ended, at this moment."""
         self.source.ends_at = until
+        timing = self._schedule.timing
         pipeline = Pipeline(
-            *(self.engine, self.ledger, self._timing, None, self, Audience(), lambda _: None)
+            *(self.engine, self.ledger, timing, None, self, Told(self), lambda _: None)
         )
-        progress = Progress(self.source, self._timing, self.clock, SKEW, AHEAD)
-        loop = Loop(
+        pipeline.start_at(self._first)
+        progress = Progress(self.source, self._schedule, self.clock, AHEAD)
+        made = loop(
             *(self.source, progress, pipeline, self.status, self, self.stopping),
             **{"rest": self._rest} | options,
         )
-        await asyncio.wait_for(loop.run(), DEADLINE)
+        await asyncio.wait_for(made.run(), DEADLINE)
 
     @property
     def counts(self):
@@ -112,11 +127,10 @@ class TestClosing:
         stage.send(at(STEP + 2, 100), number=2)
         await stage.run(until=over(STEP + 3) + 1)
         steps = range(STEP, STEP + 4)
-        assert stage.closings == {STEP - 1: at(STEP, 600)} | {step: over(step) for step in steps}
+        assert stage.closings == {step: over(step) for step in steps}
         assert stage.counts == {STEP: 3, STEP + 2: 2}
         appended = [each for each in stage.ledger.story if each[0] == "append"]
         assert appended == [
-            ("append", STEP - 1, STEP - 1, {}),
             ("append", STEP, STEP, {"p": 3}),
             ("append", STEP + 1, STEP + 1, {"p": 3}),
             ("append", STEP + 2, STEP + 2, {"p": 5}),
@@ -149,8 +163,7 @@ class TestClosing:
         assert stage.counts == {STEP: 1, STEP + 1: 50}
 
     async def test_new_partitions_are_found_also_while_no_step_closes(self):
-        minutes = StepTiming(60_000)
-        stage = Stage("p", now=0, timing=minutes)
+        stage = Stage("p", now=0, schedule=Schedule(StepTiming(60_000)), first=0)
         stage.source.add("q", since=15_000)
         stage.send(15_000, "q")
         await stage.run(until=50_000)
@@ -167,7 +180,7 @@ class TestClosing:
     async def test_it_asks_what_is_drained_when_a_step_is_over_and_not_before(self):
         stage = Stage("p")
         await stage.run(until=over(STEP + 1) + 500)
-        assert stage.source.asked == [at(STEP, 600), over(STEP), over(STEP + 1)]
+        assert stage.source.asked == [at(STEP, 500), over(STEP), over(STEP + 1)]
 
     async def test_with_a_backlog_it_asks_now_and_then(self):
         stage = Stage("p", now=over(STEP), most_records=1)
@@ -185,11 +198,11 @@ class TestArrivalsAheadOfTheClock:
     async def test_they_say_no_more_than_the_clock_and_far_ahead_nothing(
         self, ahead, closable, skew
     ):
-        clock = Clock(over(STEP + 1) - SKEW)
-        progress = Progress(ScriptedSource(clock, "p"), SECONDS, clock, SKEW, AHEAD)
+        clock = Clock(over(STEP + 1))
+        progress = Progress(ScriptedSource(clock, "p"), Schedule(SECONDS, SKEW), clock, AHEAD)
         await progress.look_for_partitions()
         progress.read(batch([b""], [clock.now + ahead], "p"), clock.now)
-        assert await progress.closable() == closable
+        assert progress.closable() == closable
         assert progress.skew_ms == skew
 
 
@@ -229,7 +242,6 @@ class TestRejects:
         await stage.run(until=over(STEP + 1) + 1, rejects=Rejected(stage.ledger.story))
         kept = [each[:3] for each in stage.ledger.story if each[0] in {"append", "reject"}]
         assert kept == [
-            ("append", STEP - 1, STEP - 1),
             ("reject", [0, 2]),
             ("append", STEP, STEP),
             ("append", STEP + 1, STEP + 1),
@@ -243,17 +255,18 @@ class TestRejects:
             ("reject", [0, 1, 2, 3]),
             ("reject", [4, 5, 6]),
         ]
-        assert list(stage.closings) == [STEP - 1]
+        assert stage.closings == {}
 
 
 class TestASourceThatGoesAway:
     WAITS = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0)
 
     async def test_it_is_waited_for_longer_and_longer_and_nothing_is_lost(self):
-        stage = Stage("p")
-        stage.send(at(STEP, 600), number=3)
+        minutes = Schedule(StepTiming(60_000))
+        stage = Stage("p", now=100, schedule=minutes, first=0)
+        stage.send(600, number=3)
         stage.source.failures.extend(away(f"failure {number}") for number in range(8))
-        await stage.run(until=over(STEP + 60))
+        await stage.run(until=minutes.due_at(0) + 1)
         assert stage.rests == list(self.WAITS)
         assert [(str(error), writing) for error, writing in stage.failures] == [
             (f"failure {number}", False) for number in range(8)
@@ -263,7 +276,15 @@ class TestASourceThatGoesAway:
             f"waiting for the source (failure {number})" for number in range(8)
         ]
         assert stage.status.waiting_for == ""
-        assert stage.counts == {STEP: 3}
+        assert stage.counts == {0: 3}
+
+    async def test_it_is_tried_again_at_every_moment_on_the_schedule(self):
+        """However many attempts failed before, which depends on what there was to read."""
+        stage = Stage("p", now=over(STEP) - 700, schedule=DELAYED)
+        stage.source.failures.extend(away() for _ in range(6))
+        await stage.run(until=over(STEP) + 451)
+        assert stage.rests == [0.2, 0.4, 0.1, 0.2, 0.05, 0.2]
+        assert stage.published == {STEP: over(STEP) + 450}
 
     async def test_after_a_success_waits_begin_anew(self):
         stage = Stage("p")
@@ -334,7 +355,7 @@ class TestEnding:
         stage = Stage("p")
         ready = []
         stage.after_close = lambda step: ready.append(stage.status.ready().good)
-        await stage.run(until=over(STEP) + 1)
+        await stage.run(until=over(STEP + 1) + 1)
         assert ready == [True, True]
 
 
@@ -344,20 +365,160 @@ class TestQuietSteps:
         stage.send(at(STEP, 600))
         await stage.run(until=over(STEP + 1) + 1)
         published = [each for each in stage.ledger.story if each[0] == "publish"]
+        assert published == [("publish", step, [], [(step, step, 0)]) for step in (STEP, STEP + 1)]
+
+    @pytest.mark.parametrize("senders", [[], [STEP + 3], [*range(STEP, STEP + 61)]])
+    async def test_after_an_outage_they_are_recorded_together_whoever_sent_anything(self, senders):
+        stage = Stage("p", now=over(STEP + 60), threshold=100, most_records=1)
+        for step in senders:
+            stage.send(at(step, 100))
+        await stage.run(until=over(STEP + 61) + 1)
+        published = [each for each in stage.ledger.story if each[0] == "publish"]
+        quiet = [(step, step, 0) for step in range(STEP, STEP + 61)]
         assert published == [
-            ("publish", step, [], [(step, step, 0)]) for step in range(STEP - 1, STEP + 2)
+            ("publish", STEP + 60, [], quiet),
+            ("publish", STEP + 61, [], [(STEP + 61, STEP + 61, 0)]),
         ]
 
-    async def test_after_an_outage_they_are_recorded_together_when_it_is_up_to_date(self):
-        stage = Stage("p", now=over(STEP + 60), threshold=100, most_records=1)
-        for step in range(STEP, STEP + 61):
-            stage.send(at(step, 100))
-        await stage.run(until=over(STEP + 60) + 1)
-        published = [each for each in stage.ledger.story if each[0] == "publish"]
-        first, up_to_date = STEP - 2, STEP + 50
-        quiet = [(step, step, 0) for step in range(first, up_to_date + 1)]
-        assert published[0] == ("publish", up_to_date, [], quiet)
-        assert [through for _, through, *_ in published] == [
-            *range(up_to_date, STEP + 59),
-            STEP + 60,  # the last two are over when nothing is left
+    async def test_what_becomes_due_while_it_catches_up_is_recorded_apart(self):
+        """The run ends at the last step that was due when catching up began."""
+        stage = Stage("p", now=over(STEP + 9), threshold=100)
+        stage.send(at(STEP + 2, 100))
+
+        def work_slowly(step):
+            if step == STEP + 2:
+                stage.clock.now = over(STEP + 12)
+
+        stage.after_close = work_slowly
+        await stage.run(until=over(STEP + 12) + 1)
+        assert list(stage.published) == [STEP + 9, STEP + 12]
+
+    @pytest.mark.parametrize("calls", [0, 1, 2])
+    async def test_catching_up_begins_also_while_the_source_is_away(self, calls):
+        """Whichever call fails: which one is made depends on what there was to read."""
+        stage = Stage("p", now=over(STEP), threshold=100)
+        stage.source.failures.extend([None] * calls)
+        stage.source.failures.extend(away() for _ in range(12))
+        if calls == 2:
+            stage.send(at(STEP, 100))
+        await stage.run(until=over(STEP + 4) + 1)
+        assert len(stage.rests) == 12
+        assert list(stage.published) == [STEP, STEP + 4]
+
+
+class TestRelease:
+    """With a delay: what is published leaves at a moment that the clock alone sets."""
+
+    async def test_results_leave_at_their_moment_and_reading_goes_on_meanwhile(self):
+        stage = Stage("p", schedule=DELAYED)
+        stage.send(at(STEP, 600), number=3)
+        between = over(STEP) + 100
+        stage.send(between, number=2)
+        await stage.run(until=DELAYED.release_at(STEP + 1) + 1)
+        leaves = {step: DELAYED.release_at(step) for step in (STEP, STEP + 1)}
+        assert stage.published == leaves
+        assert stage.closings == leaves
+        assert (between, "p", 2) in stage.receipts
+        assert stage.counts == {STEP: 3, STEP + 1: 2}
+
+    async def test_a_step_is_decided_when_it_is_due_and_only_then_held(self):
+        stage = Stage("p", schedule=DELAYED)
+        stage.send(at(STEP, 600))
+        await stage.run(until=over(STEP) + 1)
+        assert [each[0] for each in stage.ledger.story] == ["append"]
+        assert stage.engine.closed == STEP
+
+    async def test_quiet_steps_leave_at_that_moment_too(self):
+        stage = Stage("p", schedule=DELAYED, threshold=100)
+        stage.send(at(STEP, 600))
+        await stage.run(until=DELAYED.release_at(STEP + 1) + 1)
+        assert stage.published == {step: DELAYED.release_at(step) for step in (STEP, STEP + 1)}
+
+    async def test_if_the_decision_takes_longer_they_leave_at_once(self):
+        stage = Stage("p", schedule=DELAYED)
+        stage.send(at(STEP, 600))
+        append = stage.ledger.append
+
+        async def append_slowly(entry):
+            await append(entry)
+            stage.clock.now += 400
+
+        stage.ledger.append = append_slowly
+        await stage.run(until=DELAYED.release_at(STEP) + 200)
+        assert stage.published == {STEP: over(STEP) + 400}
+
+    async def test_after_an_outage_they_leave_at_once_and_one_after_the_other(self):
+        began = DELAYED.release_at(STEP + 5)
+        stage = Stage("p", now=began, schedule=DELAYED)
+        stage.send(at(STEP + 1, 100))
+        stage.send(at(STEP + 3, 100))
+        await stage.run(until=began + 1)
+        assert stage.published == dict.fromkeys((STEP + 1, STEP + 3, STEP + 5), began)
+        assert [each[0] for each in stage.ledger.story] == [
+            *("append", "append", "publish"),
+            *("append", "append", "publish"),
+            *("append", "publish"),  # the last two were empty
         ]
+
+    async def test_at_most_one_decision_is_held_with_steps_shorter_than_the_delay(self):
+        tens = StepTiming(10)
+        schedule = Schedule(tens, release_ms=35)
+        stage = Stage("p", now=tens.start(0), schedule=schedule, first=0)
+        for step in range(12):
+            stage.send(tens.start(step))
+        await stage.run(until=schedule.release_at(11) + 1)
+        assert stage.counts == dict.fromkeys(range(12), 1)
+        assert stage.published == {step: schedule.release_at(step) for step in range(12)}
+        story = [each[0] for each in stage.ledger.story]
+        assert story[:24] == ["append", "publish"] * 12
+
+    async def test_who_looks_a_moment_too_early_does_not_wait_for_records(self):
+        """Otherwise results would leave earlier if somebody sends something."""
+        stage = Stage("p", schedule=DELAYED)
+        stage.send(at(STEP, 600))
+        hold_back = Loop._hold_back
+
+        class Slow(Loop):
+            def _hold_back(self):
+                hold_back(self)
+                if stage.engine.closed == STEP and not stage.published:
+                    stage.clock.now = DELAYED.release_at(STEP)
+
+        stage.clock.now = DELAYED.release_at(STEP) - 1
+        await stage.run(until=DELAYED.release_at(STEP) + 50, loop=Slow)
+        assert stage.published == {STEP: DELAYED.release_at(STEP)}
+
+    async def test_what_is_held_when_it_is_stopped_is_left_to_the_next_start(self):
+        stage = Stage("p", schedule=DELAYED)
+        stage.send(at(STEP, 600))
+        append = stage.ledger.append
+
+        async def append_last(entry):
+            await append(entry)
+            stage.stopping.set()
+
+        stage.ledger.append = append_last
+        await stage.run()
+        assert [each[0] for each in stage.ledger.story] == ["append"]
+        assert stage.published == {}
+
+
+class TestProgress:
+    def test_it_is_behind_by_the_time_since_the_last_closed_step_ended(self):
+        clock = Clock(SECONDS.end(4) + 27)
+        progress = Progress(ScriptedSource(clock, "p"), SCHEDULE, clock)
+        assert progress.behind(4) == 27
+
+    async def test_nothing_closes_before_partitions_were_listed_when_it_was_due(self):
+        """One that is added between two steps may hold events for the first of them."""
+        clock = Clock(over(STEP) - 1)
+        source = ScriptedSource(clock, "p")
+        progress = Progress(source, SCHEDULE, clock)
+        await progress.look_for_partitions()
+        source.add("q", since=over(STEP) - 1)
+        clock.now = over(STEP)
+        progress.read(batch([b""], [over(STEP)], "p"), clock.now)
+        assert progress.closable() == STEP - 1
+        source.arrive("q", over(STEP), b"")
+        await progress.look_for_drained(reading=False)
+        assert progress.closable() is None

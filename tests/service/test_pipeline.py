@@ -1,14 +1,22 @@
 """The protocol of a step, with a ledger that notes what it is asked."""
 
+import json
+from contextlib import AsyncExitStack
+
 import pytest
 
 from streamer.errors import MonitorError
+from streamer.ledger.contract import Life
+from streamer.ledger.file_ledger import FileLedger
+from streamer.ledger.output_files import OutputFiles
 from streamer.service.pipeline import Pipeline
+from streamer.service.resume import Course, Opened, resume
 from streamer.stream.engine import Engine
-from streamer.stream.publication import LONG_RUN
+from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import LONG_RUN, PublicSettings
 from streamer.stream.watching import Phase
 from tests.service.noting import NotingAudience, NotingLedger, NotingWatcher
-from tests.stream.making import TIMING, RepeatingDecider, batch, new_intake, record, terms
+from tests.stream.making import KEY, TIMING, RepeatingDecider, batch, new_intake, record, terms
 
 
 class Bench:
@@ -138,3 +146,152 @@ async def test_a_snapshot_is_taken_when_it_is_due():
 async def test_nothing_is_closed_before_there_is_a_first_step():
     with pytest.raises(MonitorError, match="no first step"):
         await Bench().close_through(3)
+
+
+class TestHolding:
+    """What is decided on the clock is held back until its results are to leave."""
+
+    async def test_a_decision_is_durable_at_once_and_published_when_it_is_released(self):
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.hold(5, "a", 4)
+        await bench.pipeline.close_next(5, goal=5)
+        assert bench.story == [("append", 5, 5, {"p": 4})]
+        assert not await bench.pipeline.release(4)
+        assert bench.watcher.decided == []
+        assert await bench.pipeline.release(5)
+        assert bench.story[1:] == [
+            ("publish", 5, [(5, "a", 4)], [(5, 5, 1)]),
+            ("audience published", 5),
+        ]
+        assert [decided.step for decided in bench.watcher.decided] == [5]
+
+    async def test_it_is_released_once(self):
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.hold(5, "a", 4)
+        await bench.pipeline.close_next(5, goal=5)
+        await bench.pipeline.release(5)
+        bench.story.clear()
+        assert await bench.pipeline.release(5)
+        assert bench.story == []
+
+    async def test_whatever_is_held_leaves_without_a_limit(self):
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.hold(5, "a", 4)
+        await bench.pipeline.close_next(5, goal=5)
+        assert await bench.pipeline.release()
+        assert bench.story[1][:2] == ("publish", 5)
+
+    async def test_a_snapshot_waits_for_the_results_to_leave(self):
+        """It would make the entry one of the past, and only the last one is published again."""
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.ledger.snapshot_due = True
+        bench.hold(5, "a", 4)
+        await bench.pipeline.close_next(5, goal=5)
+        assert [each[0] for each in bench.story] == ["append"]
+        await bench.pipeline.release(5)
+        assert [each[0] for each in bench.story] == [
+            *("append", "publish", "audience published", "snapshot")
+        ]
+
+    async def test_quiet_steps_before_the_goal_hold_nothing_up(self):
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.hold(5, "few", 2)
+        bench.hold(6, "few", 2)
+        await bench.pipeline.close_next(6, goal=6)
+        assert await bench.pipeline.release(0)
+        await bench.pipeline.close_next(6, goal=6)
+        assert not await bench.pipeline.release(5)
+        assert await bench.pipeline.release(6)
+        assert [each for each in bench.story if each[0] == "publish"] == [
+            ("publish", 6, [], [(5, 5, 0), (6, 6, 0)])
+        ]
+
+    async def test_quiet_steps_of_an_earlier_start_are_held_too(self):
+        """They were closed, and the process ended before they were recorded."""
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        await bench.close_through(6)
+        bench.story.clear()
+        bench.pipeline.hold_quiet_steps()
+        assert not await bench.pipeline.release(5)
+        assert bench.story == []
+        assert await bench.pipeline.release(6)
+        assert bench.story[0] == ("publish", 6, [], [(5, 5, 0), (6, 6, 0)])
+        assert bench.watcher.decided[-1].step == 6, "closing was reported when they were closed"
+
+    async def test_without_quiet_steps_nothing_is_held(self):
+        bench = Bench()
+        bench.pipeline.start_at(5)
+        bench.pipeline.hold_quiet_steps()
+        assert await bench.pipeline.release(0)
+        assert bench.story == []
+
+
+HELD = {5: "a", 6: "b", 7: "c"}
+"""By step, an item that is reported."""
+
+
+class TestCrashesWhileSomethingIsHeld:
+    """On a real ledger: each start publishes what is decided and not published."""
+
+    @pytest.fixture
+    def restart(self, tmp_path):
+        """One life of the process after the other."""
+        outputs = OutputFiles(tmp_path / "hitters", tmp_path / "steps")
+        stack, story = AsyncExitStack(), []
+
+        async def open_ledger(at_end):
+            pseudonyms = Pseudonyms(KEY)
+            ledger = FileLedger(
+                *(tmp_path / "journal", Life(TIMING.length_ms, 0), pseudonyms.fingerprint, outputs)
+            )
+            at_end.push_async_callback(ledger.close)
+            return Opened(ledger, pseudonyms)
+
+        async def start():
+            await stack.aclose()
+            story.clear()
+            course = Course(
+                *(TIMING, PublicSettings(terms()), lambda _: new_intake(), RepeatingDecider(3)),
+                *(NotingWatcher(), NotingAudience(story), lambda _: None),
+            )
+            pipeline = await resume(course, open_ledger, stack)
+            if pipeline.engine.closed is None:
+                pipeline.start_at(5)
+            records = [
+                record(f"{item}{user}", item, step=step)
+                for step, item in HELD.items()
+                for user in range(4)
+            ]
+            pipeline.receive(batch(records), None)
+            return pipeline, story
+
+        return start
+
+    def published(self, tmp_path):
+        lines = (tmp_path / "hitters").read_text().splitlines()
+        return [(each["step"], each["item"]) for each in map(json.loads, lines)]
+
+    async def test_each_is_published_by_the_next_start_and_once(self, restart, tmp_path):
+        for step in HELD:
+            pipeline, story = await restart()
+            assert ("audience published", step - 1) in story or step == 5
+            await pipeline.close_next(step, goal=7)
+            assert not await pipeline.release(step - 1)
+        await restart()
+        await restart()
+        assert self.published(tmp_path) == list(HELD.items())
+
+    async def test_between_two_decisions_only_the_second_is_left(self, restart, tmp_path):
+        pipeline, _ = await restart()
+        await pipeline.close_next(7, goal=7)
+        assert await pipeline.release(5)
+        await pipeline.close_next(7, goal=7)
+        assert self.published(tmp_path) == [(5, "a")]
+        await restart()
+        assert self.published(tmp_path) == [(5, "a"), (6, "b")]

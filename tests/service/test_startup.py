@@ -12,14 +12,51 @@ from streamer.service.startup import (
     life_of,
     pseudonyms_of,
     rule_of,
+    schedule_of,
+    start_of,
     terms_of,
     timing_of,
 )
 from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.schedule import Schedule
 from streamer.stream.timing import StepTiming
 
 HEX = "0f" * 32
+
+
+class TestSchedule:
+    def test_results_leave_after_lateness_skew_and_delay(self):
+        stream = StreamSettings(step_seconds=1.0, lateness_seconds=0.5, publish_delay_seconds=0.125)
+        assert schedule_of(stream, 0.05) == Schedule(StepTiming(1000, 0, 500), 50, 125)
+        assert schedule_of(stream).skew_ms == 0
+
+    def test_parts_of_milliseconds_are_refused(self):
+        with pytest.raises(SettingError, match=r"stream\.publish_delay_seconds is 0\.0001"):
+            schedule_of(StreamSettings(publish_delay_seconds=0.0001))
+        with pytest.raises(SettingError, match=r"kafka\.skew_seconds is 0\.0001"):
+            schedule_of(StreamSettings(), 0.0001)
+
+
+class TestStart:
+    def test_a_stream_begins_with_the_step_that_starts_then(self):
+        settings = StreamSettings(start="1970-01-01T00:00:02Z")
+        assert start_of(settings, StepTiming(1000, epoch_ms=1000)) == 1
+
+    def test_without_the_setting_nothing_is_said(self):
+        assert start_of(StreamSettings(), StepTiming(1000)) is None
+
+    def test_what_is_no_moment_is_refused(self):
+        with pytest.raises(SettingError, match=r"stream\.start is now.*2026-01-01T00:00:00Z"):
+            start_of(StreamSettings(start="now"), StepTiming(1000))
+
+    def test_a_moment_before_the_epoch_is_refused(self):
+        settings = StreamSettings(start="1970-01-01T00:00:00Z")
+        with pytest.raises(SettingError, match=r"stream\.start is .*before stream\.epoch"):
+            start_of(settings, StepTiming(1000, epoch_ms=1))
+
+    def test_a_moment_within_a_step_names_that_step(self):
+        assert start_of(StreamSettings(start="1970-01-01T00:00:02.5Z"), StepTiming(1000)) == 2
 
 
 class TestTiming:
@@ -50,17 +87,22 @@ class TestTiming:
 
 class TestTerms:
     def test_they_are_those_of_the_settings(self):
-        made = terms_of(load({"privacy": {"epsilon": 2, "refresh_steps": 3}}).privacy)
+        given = load({"privacy": {"epsilon": 2, "refresh_steps": 3, "users": 7}})
+        made = terms_of(given.privacy, StreamSettings(step_seconds=5))
         assert (made.epsilon, made.refresh_steps, made.threshold) == (2.0, 3, None)
+        assert (made.users, made.step_seconds) == (7, 5.0)
 
     @pytest.mark.parametrize(
         "wrong",
-        [{"epsilon": 0}, {"delta": 1.5}, {"contributions": 0}, {"refresh_steps": 0}, {"beta": 2}],
+        [
+            *({"epsilon": 0}, {"delta": 1.5}, {"contributions": 0}, {"refresh_steps": 0}),
+            *({"beta": 2}, {"users": -1}),
+        ],
     )
     def test_wrong_ones_are_named(self, wrong):
         [name] = wrong
         with pytest.raises(SettingError, match=name):
-            terms_of(PrivacySettings(**wrong))
+            terms_of(PrivacySettings(**wrong), StreamSettings())
 
 
 class TestKey:

@@ -50,8 +50,8 @@ def terms(**changes):
     return PlannedOnce(**settings | changes)
 
 
-def new_intake(timing=TIMING):
-    return Intake(EventDecoder(timing), FateRule(timing, AHEAD), Pseudonyms(KEY))
+def new_intake(timing=TIMING, file_range=None):
+    return Intake(EventDecoder(timing), FateRule(timing, AHEAD), Pseudonyms(KEY), file_range)
 
 
 def record(user, item, **more):
@@ -92,6 +92,8 @@ class RepeatingDecider:
         self.threshold = threshold
         self.seed = seed
         self.counts = {}
+
+    asks_unheld = False
 
     def __call__(self, plan):
         """Stands in for the class of questions: the same for all periods."""
