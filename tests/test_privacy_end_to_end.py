@@ -6,6 +6,7 @@ one in a million for each test that must pass.
 """
 
 import secrets
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from streamer.privacy.terms import Method, Neighbours
 from streamer.stream import buffer
 from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder
-from streamer.stream.fate import FateRule, Fates
+from streamer.stream.fate import FateRule
 from streamer.stream.intake import Batch, Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
@@ -143,7 +144,7 @@ class Watermark(FateRule):
         seen = np.maximum.accumulate(np.maximum(times, Watermark.latest))
         Watermark.latest = int(seen[-1]) if len(seen) else Watermark.latest
         late = TIMING.epoch_ms + (fates.steps + 1) * TIMING.length_ms + TIMING.lateness_ms <= seen
-        return Fates(fates.steps, late, fates.time_ahead, fates.arrival_ahead)
+        return replace(fates, late=late)
 
 
 def reported_beside_a_fast_clock(rule, present):

@@ -34,10 +34,20 @@ def run_command(
         bool,
         typer.Option(
             "--sorted",
-            help="The source is sorted by time: close steps while reading instead of at the end.",
+            help="The source is sorted by time: close steps while reading instead of at the end. "
+            "An event of a step that is closed by then is late.",
             rich_help_panel=_INPUT,
         ),
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<time>",
+            help="Close the steps of a file exactly up to this time; later events are left for the "
+            "next run. Without it, a run closes what the file holds, and its journal is ended.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
     live: Annotated[
         bool,
         typer.Option(
@@ -82,13 +92,14 @@ def run_command(
     settings = load(given, config)
     if source == "kafka":
         _refuse_for_kafka(
-            {"--sorted": ordered, "--live": live, "--sink": sink, "--steps": steps}
-            | {"--journal": journal, "--start-anew": start_anew}
+            {"--sorted": ordered, "--until": until, "--live": live, "--sink": sink}
+            | {"--steps": steps, "--journal": journal, "--start-anew": start_anew}
         )
         _run_kafka(settings)
     else:
         _refuse_for_lines(given["kafka"])
-        _run_lines(LineJob(source, ordered, live, sink, steps, journal, start_anew), settings)
+        job = LineJob(source, ordered, live, until, sink, steps, journal, start_anew)
+        _run_lines(job, settings)
 
 
 def _refuse_for_kafka(given: Mapping[str, object]) -> None:
@@ -144,10 +155,10 @@ def _run_lines(job: LineJob, settings: Settings) -> None:
                     bar.update(task, completed=source[0].position)
 
         summary = asyncio.run(run_lines(job, settings, opened, Bar()))
-    _print_summary(summary, time.monotonic() - started)
+    _print_summary(summary, time.monotonic() - started, in_pieces=job.until is not None)
 
 
-def _print_summary(summary: Summary, seconds: float) -> None:
+def _print_summary(summary: Summary, seconds: float, in_pieces: bool) -> None:
     from streamer.commands.output import notes
 
     rejected = sum(summary.rejected.values())
@@ -162,6 +173,8 @@ def _print_summary(summary: Summary, seconds: float) -> None:
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),
         ("of closed steps", f"{summary.already_closed:,}"),
+        ("missed", f"{summary.missed:,}"),
+        *([("of later steps", f"{summary.left:,} left for the next run")] if in_pieces else []),
         ("steps", f"{summary.steps:,}"),
         ("hitters", f"{summary.hitters:,}"),
         ("users charged", f"{summary.charged:,} ({summary.exhausted:,} exhausted)"),

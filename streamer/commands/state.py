@@ -35,11 +35,16 @@ def state_command(
     if json:
         print_json(asdict(facts) if facts else None)
     elif facts is None:
-        console.print("The journal has no decisions yet.")
+        console.print("The journal has no decisions.")
     else:
         for name, value in asdict(facts).items():
-            shown = f"{value:,}" if isinstance(value, int) and "step" not in name else value
-            console.print(f"{name.replace('_', ' '):>16}  {shown}")
+            console.print(f"{name.replace('_', ' '):>16}  {_shown(name, value)}")
+
+
+def _shown(name: str, value: object) -> object:
+    if isinstance(value, bool):
+        return "yes: it cannot be continued" if value else "no"
+    return f"{value:,}" if isinstance(value, int) and "step" not in name else value
 
 
 def _from_directory(directory: Path) -> JournalFacts | None:
@@ -51,9 +56,11 @@ def _from_directory(directory: Path) -> JournalFacts | None:
     path = directory / DATABASE
     if not path.is_file():
         raise InputError(f"journal is {directory}: there is no journal in this directory")
-    life, restored = peek(path)
-    timing = StepTiming(life.length_ms, life.epoch_ms)
-    return facts_of(restored, timing, path.stat().st_size) if restored else None
+    found = peek(path)
+    if found.restored is None:
+        return None
+    timing = StepTiming(found.life.length_ms, found.life.epoch_ms)
+    return facts_of(found.restored, timing, path.stat().st_size, found.ended)
 
 
 async def _from_topic(config: Path | None) -> JournalFacts | None:

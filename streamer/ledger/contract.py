@@ -32,10 +32,15 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a ledger stores for a closed step: the decision, and the offsets to continue from."""
+    """What a ledger stores for a closed step: the decision, and the offsets to continue from.
+
+    `read`: how far each partition was read when the step was closed, which may be further than
+    `offsets`. Only a ledger of a source that continues by offsets needs to store it.
+    """
 
     decided: Decided
     offsets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    read: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import msgspec
 from streamer.errors import StreamerError, UnusableJournalError
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import sync_directory
-from streamer.ledger.file_tables import APPLICATION, FORMAT, SCHEMA, Tables
+from streamer.ledger.file_tables import APPLICATION, ENDED, FORMAT, SCHEMA, Tables
 
 _HEADER = struct.Struct(">16s 44x i 4x i")
 """Of an SQLite file: its magic, and at 60 and 68 the user version and application id."""
@@ -39,7 +39,9 @@ def open_database(path: Path | None, life: Life) -> sqlite3.Connection:
             if path is None:
                 _fill(database, life)
             check_pages(database)
-            _check_life(where, Life(*Tables(database).life()), life)
+            tables = Tables(database)
+            _check_life(where, Life(*tables.life()), life)
+            _check_not_ended(where, tables)
     except BaseException:
         database.close()
         raise
@@ -65,10 +67,10 @@ def check_header(path: Path) -> None:
             raise UnusableJournalError(
                 f"{where} was not created by streamer: name another directory"
             )
-        if version != FORMAT:
+        if version not in (FORMAT, ENDED):
             raise UnusableJournalError(
-                f"{where} has format {version}, but this version supports format {FORMAT}: use the "
-                "version of streamer that created it, or a newer one"
+                f"{where} has format {version}, but this version supports formats {FORMAT} and "
+                f"{ENDED}: use the version of streamer that created it, or a newer one"
             )
 
 
@@ -107,6 +109,16 @@ def _check_life(where: str, kept: Life, life: Life) -> None:
                 f"{wanted[setting] / 1000:.15g} s: this is fixed for the life of a journal; use "
                 "the old value, or another directory"
             )
+
+
+def _check_not_ended(where: str, tables: Tables) -> None:
+    # Asked of SQLite, not of the header: a crash may have left the mark of an end that SQLite
+    # takes back.
+    if tables.ended():
+        raise UnusableJournalError(
+            f"{where} is ended, by a run without --until: it can be looked at with streamer state, "
+            "not continued; use another directory, and --until for runs in pieces"
+        )
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

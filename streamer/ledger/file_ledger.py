@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,14 @@ from streamer.stream.publication import Publication
 
 _PRUNE_EVERY = 256
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a ledger is: the last step that is closed, and the last that is published."""
+
+    closed: int
+    published: int
 
 
 class FileLedger:
@@ -98,6 +107,17 @@ class FileLedger:
             self._writing, outcome, self._tables.put_published, publication.through, sizes
         )
 
+    def progress(self) -> Progress | None:
+        """How far it is; None for a new ledger. Can be asked before it is restored."""
+        return self._refusing(lambda: _progress(self._tables))
+
+    async def end(self) -> None:
+        """Nothing can be appended from now on, by any process. If this run dies before that, the
+        next one finds everything published, and ends it."""
+        outcome = "all that was decided is published"
+        await asyncio.to_thread(self._writing, outcome, self._tables.put_end)
+        self._checkpoint("ended")
+
     async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
         outcome = "all decisions are published"
         await asyncio.to_thread(self._writing, outcome, self._snapshot, users, charges)
@@ -139,7 +159,7 @@ class FileLedger:
         return self._outputs.sizes() if self._outputs else {}
 
     def _snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        self._tables.put_snapshot(self._tables.last_step(), users, charges)
+        self._tables.put_snapshot(users, charges)
         self._rule.taken(len(users))
 
     def _prune(self) -> None:
@@ -177,8 +197,22 @@ class FileLedger:
             return work()
 
 
-def peek(path: Path) -> tuple[Life, Restored | None]:
-    """Read a journal without changing it or its directory."""
+def _progress(tables: Tables) -> Progress | None:
+    closed = tables.last_step()
+    return None if closed is None else Progress(closed, tables.published()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """What a look into a journal finds; `restored` None: nothing was decided yet."""
+
+    life: Life
+    restored: Restored | None
+    ended: bool
+
+
+def peek(path: Path) -> Peeked:
+    """Look into a journal without touching it or its directory."""
     where = f"the journal {path.parent}"
     check_header(path)
     with (
@@ -195,4 +229,4 @@ def peek(path: Path) -> tuple[Life, Restored | None]:
             ) from None
         tables = Tables(database)
         past = read_past(tables)
-        return Life(*tables.life()), past.restored if past else None
+        return Peeked(Life(*tables.life()), past.restored if past else None, tables.ended())

@@ -22,6 +22,8 @@ from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 
 FORMAT = 1
+ENDED = 2
+"""The format of a ledger that is ended: a version that does not know of ends refuses it."""
 APPLICATION = 0x5354524D  # "STRM": marks a database as ours
 CHUNK_USERS = 1 << 20
 
@@ -56,6 +58,13 @@ class Tables:
     def life(self) -> tuple[int, int]:
         length_ms, epoch_ms = self._one("life", "length_ms, epoch_ms")
         return int(length_ms), int(epoch_ms)
+
+    def put_end(self) -> None:
+        """Nothing is decided after this."""
+        self._execute(f"PRAGMA user_version = {ENDED}")
+
+    def ended(self) -> bool:
+        return bool(self._execute("PRAGMA user_version").fetchone()[0] == ENDED)
 
     def put_period(self, period: Period, key: str) -> None:
         """A period is pinned as planned; a known one may only change its key."""
@@ -115,12 +124,9 @@ class Tables:
         charged = self._step("SELECT min(step) FROM charges")
         return min(kept, newest - reach, kept if charged is None else charged)
 
-    def last_step(self) -> int:
-        """The last decided step."""
-        step = self._step("SELECT max(step) FROM steps")
-        if step is None:
-            raise ValueError("nothing was decided yet")
-        return step
+    def last_step(self) -> int | None:
+        """The last decided step; None: nothing was decided yet."""
+        return self._step("SELECT max(step) FROM steps")
 
     def forget_steps_before(self, step: int) -> None:
         """Also deletes the periods that only these steps belonged to."""
@@ -140,8 +146,11 @@ class Tables:
         for table in ("charges", "snapshot", "counters"):
             self._execute(f"DELETE FROM {table}")  # noqa: S608
 
-    def put_snapshot(self, step: int, users: Users, charges: NDArray[np.uint16]) -> None:
-        """Store all counters after a step, in place of the charges that led to them."""
+    def put_snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+        """Store all counters after the last step, in place of the charges that led to them."""
+        step = self.last_step()
+        if step is None:
+            raise ValueError("nothing was decided yet")
         self.forget_budgets()
         starts = range(0, len(users), CHUNK_USERS)
         for chunk, start in enumerate(starts):

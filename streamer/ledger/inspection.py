@@ -12,8 +12,9 @@ from streamer.stream.timing import StepTiming, format_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class JournalFacts:
-    """The state of a journal; `bytes` is its size."""
+    """The state of a journal; one that is `ended` cannot be continued; `bytes` is its size."""
 
+    ended: bool
     last_step: int
     last_step_end: str
     published_step: int
@@ -29,10 +30,13 @@ class JournalFacts:
     bytes: int
 
 
-def facts_of(restored: Restored, timing: StepTiming, size: int) -> JournalFacts:
+def facts_of(
+    restored: Restored, timing: StepTiming, size: int, ended: bool = False
+) -> JournalFacts:
     state = restored.state
     terms = state.period.terms
     return JournalFacts(
+        ended=ended,
         last_step=state.closed,
         last_step_end=format_rfc3339(timing.end(state.closed)),
         published_step=restored.published,

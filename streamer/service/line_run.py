@@ -1,4 +1,4 @@
-"""A run on one machine: events from a file or a pipe, decisions to files.
+"""One run over lines of events, from a file or a pipe.
 
 The steps of a file close when all of it has been read or, if it is sorted by time, as time
 advances in it. The events of a live pipe arrive when they are read, and its steps close on
@@ -10,9 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import BinaryIO
 
-import numpy as np
-
-from streamer.errors import InputError
 from streamer.lines.live import LiveLines
 from streamer.lines.source import read_batches
 from streamer.operations.health import Status
@@ -20,68 +17,64 @@ from streamer.service.clock import Clock, wall_clock
 from streamer.service.loop import Loop
 from streamer.service.pipeline import Pipeline
 from streamer.service.progress import Progress
+from streamer.stream.file_range import FileRange
+from streamer.stream.schedule import Schedule
 from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Watcher
 
 
 class LineRun:
-    """One run over lines of events."""
+    """Takes in lines, and closes their steps."""
 
-    def __init__(self, pipeline: Pipeline, timing: StepTiming, longest_line: int) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        timing: StepTiming,
+        longest_line: int,
+        start: int | None = None,
+    ) -> None:
+        """`start`: the first step of a new stream; None: that of its first event, or of the clock
+        for a live pipe."""
         self._pipeline = pipeline
         self._engine = pipeline.engine
         self._timing = timing
         self._longest_line = longest_line
+        self._start = start
 
-    async def read_unordered(self, stream: BinaryIO) -> None:
-        """Read everything, then close all steps from the first to the last."""
-        latest: int | None = None
+    async def read_file(self, stream: BinaryIO, file_range: FileRange) -> None:
+        """Close the steps up to the end of the range, or all that the file has events of."""
+        self._start_at(self._start)
         for batch in read_batches(stream, self._longest_line):
-            received = self._pipeline.receive(batch, now=None)
-            if len(received.times):
-                latest = max(latest or 0, int(received.times.max()))
-            await asyncio.sleep(0)  # lets signals be handled
-        if latest is not None:
-            await self._close_through(self._timing.step_at(latest))
+            self._pipeline.receive(batch, now=None)
+            if file_range.passed is not None:
+                await self._close_through(file_range.passed)
+            await asyncio.sleep(0)  # lets a signal through
+        if file_range.until is not None:
+            await self._close_through(file_range.until - 1)
+        elif self._engine.intake.open_steps:
+            await self._close_through(self._engine.intake.open_steps[-1])
         await self._pipeline.record_quiet_steps()
 
-    async def read_sorted(self, stream: BinaryIO) -> None:
-        """Close each step when the first event of a later one is read."""
-        latest = -1
-        for batch in read_batches(stream, self._longest_line):
-            received = self._pipeline.receive(batch, now=None)
-            times = np.append(latest, received.times)
-            backwards = np.flatnonzero(times[1:] < times[:-1])
-            if len(backwards):
-                line = int(batch.offsets[received.places[backwards[0]]]) + 1
-                raise InputError(
-                    f"line {line} is earlier than the line before it: sort the source by time, "
-                    "or omit --sorted"
-                )
-            latest = int(times[-1])
-            if latest >= 0:
-                await self._close_through(self._timing.step_at(latest) - 1)
-            await asyncio.sleep(0)
-        if latest >= 0:
-            await self._close_through(self._timing.step_at(latest))
-        await self._pipeline.record_quiet_steps()
-
-    async def read_live(self, stream: BinaryIO, clock: Clock = wall_clock) -> None:
-        """Events arrive at the moment of reading; steps close on the clock."""
-        if self._engine.closed is None:
-            self._pipeline.start_at(self._timing.step_at(clock()))
+    async def read_live(
+        self, stream: BinaryIO, schedule: Schedule, clock: Clock = wall_clock
+    ) -> None:
+        """Events arrive at the moment of reading; steps close, and results leave, by the clock."""
+        self._start_at(self._timing.step_at(clock()) if self._start is None else self._start)
         source = LiveLines(stream, self._longest_line, clock)
-        progress = Progress(source, self._timing, clock)
+        progress = Progress(source, schedule, clock)
         never = asyncio.Event()
         await Loop(source, progress, self._pipeline, Status(), Watcher(), never).run()
-        # The pipe is closed, so no more events can arrive for the current step. Future steps
-        # stay open: a sender whose clock is fast must not close them for others.
+        # The pipe is closed: no more events can arrive for the current step, and the process
+        # ends. Future steps stay open: a sender whose clock is fast must not close them.
+        await self._pipeline.release()
         await self._close_through(self._timing.step_at(clock()))
         await self._pipeline.record_quiet_steps()
 
+    def _start_at(self, step: int | None) -> None:
+        if self._engine.closed is None and step is not None:
+            self._pipeline.start_at(step)
+
     async def _close_through(self, step: int) -> None:
         if self._engine.closed is None:
-            if not self._engine.intake.open_steps:
-                return
-            self._pipeline.start_at(self._engine.intake.open_steps[0])
+            self._start_at(self._engine.intake.open_steps[0])
         await self._pipeline.close_through(step)

@@ -24,9 +24,8 @@ from streamer.ledger.contract import Ledger, Restored
 from streamer.service.pipeline import Checkpoint, Pipeline
 from streamer.stream.engine import AskedBy, Engine
 from streamer.stream.intake import Intake
-from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Audience, Recorder, published_before
+from streamer.stream.publication import Audience, PublicSettings, Recorder, published_before
 from streamer.stream.timing import StepTiming, format_rfc3339
 from streamer.stream.watching import Watcher
 
@@ -52,7 +51,7 @@ class Course:
     """The parameters of a run: everything but its ledger and its source."""
 
     timing: StepTiming
-    terms: Terms
+    public: PublicSettings
     make_intake: Callable[[Pseudonyms], Intake]
     asked_by: AskedBy
     watcher: Watcher
@@ -78,18 +77,18 @@ async def resume(
     await ledger.claim()
     intake = course.make_intake(opened.pseudonyms)
     state = restored.state if restored else None
-    engine = Engine(intake, course.terms, state, course.asked_by)
+    engine = Engine(intake, course.public.terms, state, course.asked_by)
     pipeline = Pipeline(
         *(engine, ledger, course.timing, restored.published if restored else None),
         *(course.watcher, course.audience, course.checkpoint),
     )
+    course.audience.started(course.public)
     if restored is not None:
         await _publish_what_is_due(restored, pipeline, course)
     course.watcher.started(engine)
-    course.audience.started(course.terms)
     _warn_of_pending_terms(engine, course.timing)
     offsets = restored.last.offsets if restored else {}
-    intake.resume(offsets)
+    intake.resume(offsets, restored.last.read if restored else {})
     if read_on is not None:
         await read_on(offsets)
     return pipeline

@@ -19,7 +19,11 @@ class Summary(Watcher):
     accepted: int = 0
     late: int = 0
     already_closed: int = 0
-    """Events of steps that were already closed: read again, or too old."""
+    """Events of steps that were closed before: read again, or too old."""
+    missed: int = 0
+    """Events that could be read only after their step was closed."""
+    left: int = 0
+    """Events of steps after the end of this run over a file, left for the next one."""
     rejected: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
     """Accepted events that did not count, because a later event of the same user did."""
@@ -37,6 +41,8 @@ class Summary(Watcher):
         self.accepted += received.accepted
         self.late += received.late
         self.already_closed += received.already_closed
+        self.missed += received.missed
+        self.left += received.left
         self.rejected.update(rejection.reason.value for rejection in received.rejections)
 
     def closed(self, decided: Decided, engine: Engine) -> None:

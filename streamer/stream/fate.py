@@ -19,16 +19,18 @@ from streamer.stream.timing import StepTiming
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """Per event: its step, and whether it is late or rejected (and why)."""
+    """Per event: its step, and whether it is late, rejected (and why), or left for the next run
+    over a file."""
 
     steps: NDArray[np.int64]
     late: NDArray[np.bool_]
     time_ahead: NDArray[np.bool_]
     arrival_ahead: NDArray[np.bool_]
+    left: NDArray[np.bool_]
 
     @property
     def counts(self) -> NDArray[np.bool_]:
-        return ~(self.late | self.time_ahead | self.arrival_ahead)
+        return ~(self.late | self.time_ahead | self.arrival_ahead | self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,10 @@ class FateRule:
         steps = (times - timing.epoch_ms) // timing.length_ms
         never = np.zeros(len(times), dtype=np.bool_)
         if arrivals is None:
-            return Fates(steps, never, never, never)
+            return Fates(steps, never, never, never, never)
         arrival_ahead = never if now is None else arrivals > now + self.ahead_ms
         # An arrival may be any 64-bit number: subtracting from it could overflow.
         time_ahead = (times - self.ahead_ms > arrivals) & ~arrival_ahead
         ends = timing.epoch_ms + (steps + 1) * timing.length_ms
         late = (arrivals >= ends + timing.lateness_ms) & ~arrival_ahead
-        return Fates(steps, late, time_ahead, arrival_ahead)
+        return Fates(steps, late, time_ahead, arrival_ahead, never)

@@ -13,6 +13,7 @@ from streamer.monitors.seam import Users
 from streamer.stream.buffer import StepBuffer
 from streamer.stream.events import EventDecoder, Reason, Rejection
 from streamer.stream.fate import FateRule
+from streamer.stream.file_range import FileRange
 from streamer.stream.moments import Moments
 from streamer.stream.pseudonyms import Pseudonyms
 
@@ -31,29 +32,42 @@ class Batch:
 class Received:
     """What happened to the records of a batch.
 
-    `already_closed` events belong to a step that is closed: records that are read again after
-    a restart.
+    `already_closed` events belong to a step that was closed before this process started: they
+    are read again. `missed` events belong to a step that was closed without them: they could
+    not be read in time. `left` events belong to a step after the end of this run over a file:
+    they are left for the next run.
     """
 
     accepted: int
     late: int
     already_closed: int
+    missed: int
+    left: int
     rejections: list[Rejection]
-    places: NDArray[np.int64]
-    times: Moments
-    """The positions and times of the events that are accepted or already closed."""
 
 
 class Intake:
     """Decodes records, judges each event independently, and buffers those that count."""
 
-    def __init__(self, decoder: EventDecoder, rule: FateRule, pseudonyms: Pseudonyms) -> None:
+    def __init__(
+        self,
+        decoder: EventDecoder,
+        rule: FateRule,
+        pseudonyms: Pseudonyms,
+        file_range: FileRange | None = None,
+    ) -> None:
+        """`file_range`: which events of a file are for this run; None if there is no file."""
         self._decoder = decoder
         self._rule = rule
+        self._file_range = file_range
         self._pseudonyms = pseudonyms
         self._open: dict[int, StepBuffer] = {}
         self._first_offsets: dict[int, dict[str, int]] = {}
         self._positions: dict[str, int] = {}
+        self._read_before: Mapping[str, int] = {}
+        """Per partition, where reading was when the last step before the restart was closed."""
+        self._first: int | None = None
+        """The first step that this process closes; None before there is one."""
 
     @property
     def buffered(self) -> int:
@@ -65,9 +79,15 @@ class Intake:
         """The steps that have events, in ascending order."""
         return sorted(self._open)
 
-    def resume(self, offsets: Mapping[str, int]) -> None:
-        """Reading continues at these offsets; an idle partition keeps its offset."""
+    def resume(self, offsets: Mapping[str, int], read: Mapping[str, int] | None = None) -> None:
+        """Reading continues at `offsets`; an idle partition keeps its offset. What is before
+        `read` was read by the process before; without any, that is not known."""
         self._positions = dict(offsets)
+        self._read_before = read or {}
+
+    def begin(self, step: int) -> None:
+        """This is the first step that this process closes."""
+        self._first = step
 
     def receive(self, batch: Batch, closed: int | None, now: int | None) -> Received:
         """Take in a batch. `closed`: the last closed step; `now`: this machine's clock."""
@@ -76,6 +96,8 @@ class Intake:
         decoded = self._decoder.decode(batch.records, batch.arrivals)
         arrivals = None if batch.arrivals is None else batch.arrivals[decoded.places]
         fates = self._rule.judge(decoded.times, arrivals, now)
+        if self._file_range is not None:
+            fates = self._file_range.judge(fates, decoded.users)
         counts = fates.counts
         fresh = counts if closed is None else counts & (fates.steps > closed)
         if fresh.any():
@@ -92,14 +114,15 @@ class Intake:
             )
             for place in decoded.places[mask]
         ]
-        accepted = int(fresh.sum())
+        again = self._read_again(batch, decoded.places, fates.steps) & counts & ~fresh
+        accepted, already_closed = int(fresh.sum()), int(again.sum())
         return Received(
             accepted=accepted,
             late=int(fates.late.sum()),
-            already_closed=int(counts.sum()) - accepted,
+            already_closed=already_closed,
+            missed=int(counts.sum()) - accepted - already_closed,
+            left=int(fates.left.sum()),
             rejections=sorted(rejections, key=lambda rejection: rejection.place),
-            places=decoded.places[counts],
-            times=decoded.times[counts],
         )
 
     def take(self, step: int) -> StepBuffer | None:
@@ -115,6 +138,24 @@ class Intake:
             for partition, first in firsts.items():
                 offsets[partition] = min(first, offsets[partition])
         return offsets
+
+    def read(self) -> dict[str, int]:
+        """Per partition, how far it was ever read: also by the process before."""
+        return {
+            partition: max(self._positions.get(partition, 0), self._read_before.get(partition, 0))
+            for partition in self._positions.keys() | self._read_before.keys()
+        }
+
+    def _read_again(
+        self, batch: Batch, places: NDArray[np.intp], steps: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which events the process before has read, as far as that is known."""
+        if self._first is None:
+            return np.ones(len(steps), dtype=np.bool_)
+        again = steps < self._first
+        if self._read_before:
+            again &= batch.offsets[places] < self._read_before.get(batch.partition, 0)
+        return again
 
     def _buffer(
         self,

@@ -67,9 +67,31 @@ def test_outputs_and_journal_go_to_the_given_places(run, source, tmp_path):
     assert [each["hitters"] for each in records(steps.read_text())] == [1, 1, 0]
     assert len(records(out.read_text())) == 2
     again = run("run", "--source", source, "--sorted", *places, *RUN)
-    assert again.code == 0
-    assert "of closed steps  6,000" in again.err
+    refused(again, "is ended", "--until")
     assert len(records(out.read_text())) == 2
+
+
+def test_a_file_in_pieces(run, source, tmp_path):
+    places = ("--sink", tmp_path / "out", "--steps", tmp_path / "steps")
+    pieces = ("--source", source, "--journal", tmp_path / "journal", *places, *RUN)
+    first = run(
+        "run", *pieces, "--start", "1970-01-01T00:01:00Z", "--until", "1970-01-01T00:02:00Z"
+    )
+    assert first.code == 0, first.err
+    assert "accepted  2,000" in first.err
+    assert "of closed steps  2,000" in first.err
+    assert "of later steps  2,000 left for the next run" in first.err
+    refused(run("run", *pieces, "--until", "1970-01-01T00:02:00Z"), "closed up to", "00:02:00Z")
+    second = run("run", *pieces, "--until", "1970-01-01T00:05:00Z")
+    assert second.code == 0, second.err
+    assert "of closed steps  4,000" in second.err
+    assert "of later steps  0 left" in second.err
+    hitters = [each["hitters"] for each in records((tmp_path / "steps").read_text())]
+    assert hitters == [1, 1, 0, 0]
+
+
+def test_a_run_without_until_has_nothing_left(run, source):
+    assert "next run" not in run("run", "--source", source, *RUN).err
 
 
 def test_standard_input(run, monkeypatch):
@@ -105,6 +127,7 @@ def test_every_privacy_and_stream_flag_is_a_setting(run, source, tmp_path):
     key = tmp_path / "key"
     key.write_text("0f" * 32)
     stream = "--step-seconds 30 --lateness-seconds 1 --epoch 1970-01-01T00:00:00Z --ahead-seconds 9"
+    stream += " --start 1970-01-01T00:00:00Z"
     privacy = (
         "--epsilon 5 --delta 1e-5 --contributions 2 --period-steps 100 --refresh-steps 2 "
         "--neighbours replace --calibration exact --threshold 900 --beta 0.1 --items 50"
@@ -114,6 +137,14 @@ def test_every_privacy_and_stream_flag_is_a_setting(run, source, tmp_path):
     assert result.code == 0, result.err
     assert {each["threshold"] for each in records(result.out)} == {900}
     assert [each["step"] for each in records(result.out)] == [0, 2]
+
+
+def test_a_line_out_of_order_is_late(run, source):
+    source.write_text(lines([1, 2]) + lines([0]))
+    result = run("run", "--source", source, "--sorted", *RUN)
+    assert result.code == 0
+    assert "late  2,000" in result.err
+    assert [each["step"] for each in records(result.out)] == [1, 2]
 
 
 class TestRefusals:
@@ -129,12 +160,27 @@ class TestRefusals:
         refused(run("run", "--source", source, "--epoch", "2026-01-01"), "stream.epoch")
         refused(run("run", "--source", source, "--epsilon", "much"), "epsilon")
 
-    def test_lines_out_of_order(self, run, source):
-        source.write_text(lines([1]) + lines([0]))
-        refused(run("run", "--source", source, "--sorted", *RUN), "line 2001 ", "--sorted")
+    def test_an_end_that_is_no_start_of_a_step(self, run, source):
+        result = run("run", "--source", source, "--until", "1970-01-01T00:01:30Z")
+        refused(result, "--until is", "1970-01-01T00:01:00Z and 1970-01-01T00:02:00Z")
+        refused(run("run", "--source", source, "--until", "noon"), "--until is noon", "such as")
+
+    def test_a_start_that_is_no_moment(self, run, source):
+        refused(
+            run("run", "--source", source, "--start", "noon"), "stream.start is noon", "such as"
+        )
+
+    def test_a_new_journal_without_a_start(self, run, source, tmp_path):
+        pieces = ("--journal", tmp_path / "journal", "--until", "1970-01-01T00:02:00Z")
+        refused(run("run", "--source", source, *pieces), "stream.start", "--start")
+        assert not (tmp_path / "journal").exists()
 
     @pytest.mark.parametrize(
-        "flag", ["--sorted", "--live", "--start-anew", "--sink=x", "--steps=x", "--journal=x"]
+        "flag",
+        [
+            *("--sorted", "--live", "--start-anew", "--sink=x", "--steps=x", "--journal=x"),
+            "--until=1970-01-01T00:00:00Z",
+        ],
     )
     def test_options_for_files_with_kafka(self, run, flag):
         refused(run("run", flag), flag.split("=")[0], "--source")

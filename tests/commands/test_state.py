@@ -24,11 +24,20 @@ def journal(run, tmp_path):
 
 def test_it_tells_the_last_step_the_period_and_the_budgets(run, journal):
     facts = json.loads(run("state", "--journal", journal, "--json").out)
+    assert facts["ended"] is True
     assert facts["last_step"] == facts["published_step"] == 2
     assert facts["period"] == 0
     assert (facts["users_charged"], facts["users_exhausted"]) == (2000, 2000)
     assert facts["contributions"] == 2
     assert facts["bytes"] > 2000 * 8
+
+
+def test_it_tells_whether_the_journal_is_ended(run, journal, tmp_path):
+    assert "ended  yes: it cannot be continued" in run("state", "--journal", journal).out
+    pieces = ("--start", "1970-01-01T00:00:00Z", "--until", "1970-01-01T00:03:00Z")
+    places = ("--sink", tmp_path / "other", "--journal", tmp_path / "open")
+    run("run", "--source", tmp_path / "events.jsonl", *places, *pieces, *RUN)
+    assert "ended  no" in run("state", "--journal", tmp_path / "open").out
 
 
 def test_it_never_tells_a_user(run, journal):

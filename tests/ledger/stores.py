@@ -6,6 +6,7 @@ A store outlives its ledgers: each is opened as by a new process.
 import json
 import sqlite3
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import KafkaLedger, LedgerTopics
@@ -79,6 +80,12 @@ class FileStore(Store):
     async def lose_ledger(self):
         self.path.unlink()
 
+    async def copy(self):
+        return self.path.read_bytes()
+
+    async def bring_back(self, copy):
+        self.path.write_bytes(copy)
+
     def alter(self, statement):
         with closing(sqlite3.connect(self.path)) as database, database:
             assert database.execute(statement).rowcount != 0, "there was nothing to alter"
@@ -100,17 +107,17 @@ class KafkaStore(Store):
         self.world = world
         self.topics = LedgerTopics(*map(world.topic, ("state", "hitters", "steps", "events")))
 
-    async def make(self, **config):
-        """Also settings of the state topic."""
+    async def make(self, steps_partitions=1, hitters=None, **config):
+        """Also settings of the hitters topic, and of the state topic."""
         bootstrap, topics = self.world.bootstrap, self.topics
         await make_topic(bootstrap, topics.state, **{"cleanup_policy": "compact", **config})
-        for topic in (topics.hitters, topics.steps):
-            await make_topic(bootstrap, topic)
+        await make_topic(bootstrap, topics.hitters, **(hitters or {}))
+        await make_topic(bootstrap, topics.steps, steps_partitions)
 
     @asynccontextmanager
-    async def opened(self, life=LIFE, key=KEY, start_anew=False, topics=None):
+    async def opened(self, life=LIFE, key=KEY, start_anew=False, topics=None, identity=None):
         connection = Connection((self.world.bootstrap,))
-        transactions = Transactions(connection, self.world.name, self.topics.state)
+        transactions = Transactions(connection, identity or self.world.name, self.topics.state)
         await transactions.start()
         try:
             yield KafkaLedger(
@@ -146,10 +153,15 @@ class KafkaStore(Store):
 
     async def lose_ledger(self):
         state = f"{self.topics.state}.new"
-        self.topics = LedgerTopics(
-            state, self.topics.hitters, self.topics.steps, self.topics.events
-        )
+        self.topics = replace(self.topics, state=state)
         await make_topic(self.world.bootstrap, state, cleanup_policy="compact")
+
+    async def copy(self):
+        return await self.state()
+
+    async def bring_back(self, copy):
+        await self.lose_ledger()
+        await self.put({key.encode(): value for key, value in copy.items()})
 
     async def put(self, values):
         """Write to the state topic behind the ledger's back; a value of None deletes the key."""

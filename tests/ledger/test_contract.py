@@ -88,6 +88,23 @@ class TestRestoring:
         assert counters_of(restored) == {0: 1, 1: 1, 2**63: 1, 2**64 - 1: 1}
         assert restored.state.users.tolist() == [0, 1, 2**63, 2**64 - 1]
 
+    async def test_a_decision_with_very_many_long_items_is_restored_as_it_was(self, store):
+        """Three megabytes of items, some of which take six times the room in JSON."""
+        items = [f"{number:05d}" + "\x01" * 70 + "ü" * 200 for number in range(3_000)]
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(3, [1], ["a"]))
+            await ledger.append(entry(4, [2], items))
+        for _ in range(2):
+            restored = await store.restored()
+            assert [hitter.item for hitter in restored.last.decided.hitters] == items
+            assert restored.history[-1].hitters == restored.last.decided.hitters
+            assert restored.published == 3
+        async with store.resumed() as ledger:
+            await ledger.publish(publication_of(restored.last.decided))
+        results, _ = await store.published()
+        assert [each["item"] for each in results if each["step"] == 4] == items
+        assert (await store.restored()).published == 4
+
     async def test_a_run_of_empty_steps_is_restored_as_one(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, entry(3, [1], ["a"]), entry(9, first=4, offsets={"0": 5, "1": 2}))
@@ -490,6 +507,24 @@ class TestRefusals:
             await whole.restored()
         assert "\n" not in str(refusal.value)
         assert await whole.contents() == before
+
+    @pytest.mark.parametrize("items", [(), ("a",)])
+    async def test_an_older_copy_is_refused(self, store, items):
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(1, [5]))
+        older = await store.copy()
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(2, [5], items))
+        newest = await store.copy()
+        await store.bring_back(older)
+        before = await store.contents()
+        with pytest.raises(UnusableJournalError, match="restore"):
+            await store.restored()
+        with pytest.raises(UnusableJournalError, match="restore"):
+            await store.restored(start_anew=True)
+        assert await store.contents() == before
+        await store.bring_back(newest)
+        assert (await store.restored()).published == 2
 
     @pytest.mark.parametrize("step", [0, 1, 3])
     async def test_charges_are_missed_from_the_first_step_on(self, store, step):

@@ -14,7 +14,7 @@ from streamer.errors import UnusableJournalError
 from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger, peek
-from streamer.ledger.file_tables import Tables
+from streamer.ledger.file_tables import ENDED, Tables
 from streamer.ledger.output_files import OutputFiles
 from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
@@ -95,7 +95,7 @@ def half(request, whole, tmp_path_factory):
         more = entry(LAST + 1, Period.containing(FIRST, TERMS))
         tables.put_step(replace(more, decided=replace(more.decided, charged=users)))
     else:
-        tables.put_snapshot(LAST, np.arange(5000, dtype=np.uint64), np.ones(5000, dtype=np.uint16))
+        tables.put_snapshot(np.arange(5000, dtype=np.uint64), np.ones(5000, dtype=np.uint16))
     left = shutil.copytree(directory, directory.parent / "left")
     database.close()
     assert (left / BESIDE).stat().st_size > 0
@@ -158,6 +158,14 @@ def test_a_file_of_which_nothing_is_left_is_refused(whole, tmp_path):
 
 def test_what_a_killed_process_left_is_taken_back(whole, half, tmp_path):
     left = shutil.copytree(half, tmp_path / "left")
+    assert asyncio.run(told(left)) == asyncio.run(told(whole))
+
+
+def test_the_mark_of_an_end_that_was_not_committed_is_taken_back(whole, half, tmp_path):
+    left = shutil.copytree(half, tmp_path / "left")
+    content = bytearray((left / DATABASE).read_bytes())
+    content[60:64] = ENDED.to_bytes(4)
+    (left / DATABASE).write_bytes(content)
     assert asyncio.run(told(left)) == asyncio.run(told(whole))
 
 

@@ -11,8 +11,8 @@ from streamer.errors import JournalWriteError, UnusableJournalError
 from streamer.ledger import file_database, file_ledger, past
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.file_ledger import FileLedger, peek
-from streamer.ledger.file_tables import FORMAT, Tables, _crc
+from streamer.ledger.file_ledger import FileLedger, Peeked, Progress, peek
+from streamer.ledger.file_tables import ENDED, FORMAT, Tables, _crc
 from tests.ledger.making import (
     KEY,
     LIFE,
@@ -34,7 +34,7 @@ def store(tmp_path):
 class TestRoundTrip:
     async def test_a_look_at_a_new_ledger_finds_how_time_is_cut_and_no_past(self, store):
         assert await store.restored() is None
-        assert peek(store.path) == (LIFE, None)
+        assert peek(store.path) == Peeked(LIFE, None, ended=False)
 
     async def test_a_ledger_in_memory_is_one_too(self):
         ledger = FileLedger(None, LIFE, KEY.fingerprint)
@@ -58,7 +58,7 @@ class TestRoundTrip:
             await keep(ledger, entry(3, items=["a"]))
         assert store.path.is_file()
         assert (await store.restored()).state.closed == 3
-        assert peek(store.path)[1].state.closed == 3
+        assert peek(store.path).restored.state.closed == 3
 
 
 class TestDurability:
@@ -208,6 +208,50 @@ class TestRoom:
         return [value for (value,) in rows]
 
 
+class TestTheEnd:
+    async def test_an_ended_ledger_can_be_looked_at(self, store):
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(1, [5], ["a"]))
+            assert not peek(store.path).ended
+            await ledger.end()
+        found = peek(store.path)
+        assert (found.ended, found.restored.state.closed) == (True, 1)
+        assert counters_of(found.restored) == {5: 1}
+
+    async def test_it_cannot_be_continued_and_is_left_as_it_is(self, store):
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(1, [5], ["a"]))
+            await ledger.end()
+        before = await store.contents()
+        with pytest.raises(UnusableJournalError, match=r"is ended.*use another directory.*--until"):
+            await store.restored()
+        assert await store.contents() == before
+
+    async def test_a_ledger_without_decisions_can_be_ended_too(self, store):
+        async with store.resumed() as ledger:
+            await ledger.end()
+        assert peek(store.path) == Peeked(LIFE, None, ended=True)
+        with pytest.raises(UnusableJournalError, match="is ended"):
+            await store.restored()
+
+    async def test_version_0_1_0_refuses_it_by_its_format(self, store):
+        async with store.resumed() as ledger:
+            assert self.version(store) == 1  # all that 0.1.0 knew
+            await ledger.end()
+        assert self.version(store) == 2
+
+    def version(self, store):
+        return int.from_bytes(store.path.read_bytes()[60:64])
+
+    async def test_how_far_a_ledger_is_can_be_asked_before_it_is_restored(self, store):
+        async with store.resumed() as ledger:
+            assert ledger.progress() is None
+            await keep(ledger, entry(1, [5], ["a"]))
+            await ledger.append(entry(2))
+        async with store.opened() as ledger:
+            assert ledger.progress() == Progress(closed=2, published=1)
+
+
 class TestRefusals:
     def refused(self, store, match, life=LIFE):
         before = {each.name: each.read_bytes() for each in store.directory.iterdir()}
@@ -234,8 +278,10 @@ class TestRefusals:
     async def test_a_newer_format_is_left_as_it_is(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, entry(1))
-        store.alter(f"PRAGMA user_version = {FORMAT + 1}")
-        self.refused(store, f"format {FORMAT + 1}")
+        store.alter(f"PRAGMA user_version = {ENDED + 1}")
+        self.refused(
+            store, f"format {ENDED + 1}, but this version supports formats {FORMAT} and {ENDED}"
+        )
 
     @pytest.mark.parametrize(
         ("life", "named"),

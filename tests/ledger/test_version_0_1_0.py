@@ -15,8 +15,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from streamer.config import load
+from streamer.kafka.ledger_records import LifeRecord
 from streamer.kafka.state_topic import interpret
 from streamer.ledger import output_files
 from streamer.ledger.contract import Entry, Life
@@ -24,15 +27,33 @@ from streamer.ledger.directory import JournalDirectory
 from streamer.ledger.file_ledger import peek
 from streamer.ledger.file_tables import Tables
 from streamer.monitors.seam import Hitter
+from streamer.service.line_job import LineJob, run_lines
 from streamer.service.resume import check_key
 from streamer.stream.decided import Decided
+from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.timing import StepTiming
+from streamer.stream.timing import StepTiming, format_rfc3339
 from tests.ledger.making import counters_of, entry, facts_of, publication_of, users
 from tests.ledger.stores import FileStore, KafkaStore
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
-RESTORED = json.loads((DATA / "restored.json").read_text())
+
+
+def as_now(period):
+    """A period of 0.1.0 with the fields that came later, which change nothing about it."""
+    return msgspec.to_builtins(msgspec.convert(period, Period))
+
+
+def restored_then():
+    """What 0.1.0 restored."""
+    facts = json.loads((DATA / "restored.json").read_text())
+    facts["period"] = as_now(facts["period"])
+    for decision in (facts["last"], *facts["history"]):
+        decision[2] = as_now(decision[2])
+    return facts
+
+
+RESTORED = restored_then()
 LIFE = Life(60_000, 1_767_225_600_000)
 TIMING = StepTiming(LIFE.length_ms, LIFE.epoch_ms)
 KEY = Pseudonyms(bytes.fromhex((DATA / "key").read_text()))
@@ -116,8 +137,35 @@ async def test_a_new_period_can_begin(store):
 
 
 def test_a_look_at_the_files_finds_the_same(tmp_path):
-    life, restored = peek(written(tmp_path).path)
-    assert (life, facts_of(restored)) == (LIFE, RESTORED)
+    found = peek(written(tmp_path).path)
+    assert (found.life, facts_of(found.restored), found.ended) == (LIFE, RESTORED, False)
+
+
+@pytest.mark.parametrize(
+    ("until", "closed"), [(TIMING.start(20), 19), (None, 16)], ids=["in pieces", "to its end"]
+)
+async def test_a_run_over_a_file_continues_it(tmp_path, monkeypatch, until, closed):
+    monkeypatch.setattr(output_files, "_name", lambda path: f"/results/{path.name}")
+    store = written(tmp_path)
+    source = tmp_path / "events.jsonl"
+    source.write_text(f'{{"user": "u", "item": "x", "time": {TIMING.start(16)}}}\n')
+    time = {"step_seconds": 60.0, "epoch": format_rfc3339(LIFE.epoch_ms)}
+    job = LineJob(
+        str(source),
+        until=None if until is None else format_rfc3339(until),
+        sink=store.hitters,
+        steps=store.steps,
+        journal=tmp_path,
+    )
+    summary = await run_lines(job, load({"stream": time}))
+    assert (summary.steps, summary.accepted) == (closed - 14, 1)
+    found = peek(store.path)
+    assert (found.restored.state.closed, found.restored.published) == (closed, closed)
+    assert found.ended == (until is None)
+    results, steps = await store.published()
+    last = [(each["item"], each["estimate"]) for each in results if each["step"] == 14]
+    assert last == [tuple(hitter) for hitter in RESTORED["last"][3]]
+    assert [each["step"] for each in steps][-3:] == [closed - 2, closed - 1, closed]
 
 
 async def test_one_that_was_left_before_its_first_decision_is_new(tmp_path):
@@ -143,4 +191,4 @@ def test_its_key_is_found(tmp_path):
 def test_the_records_of_the_topic_say_the_same():
     records = state_records()
     del records[b"transaction"]
-    assert facts_of(interpret(records, "state", EVENTS, LIFE).restored) == RESTORED
+    assert facts_of(interpret(records, "state", LifeRecord.of(LIFE, EVENTS)).restored) == RESTORED

@@ -37,6 +37,8 @@ class Repeatable:
     def __init__(self, seed: int = 1, threshold: int = THRESHOLD) -> None:
         self._seed, self._threshold = seed, threshold
 
+    asks_unheld = False
+
     def __call__(self, plan: Plan) -> Questions[str]:
         del plan
         return self

@@ -5,7 +5,6 @@ in the middle of a line and at random moments. The noise depends on the step and
 alone, so that a step decided twice over other users would give other values.
 """
 
-import asyncio
 import json
 import os
 import random
@@ -14,16 +13,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
 
-from streamer.ledger.contract import Life
 from streamer.ledger.directory import DATABASE
-from streamer.ledger.file_ledger import FileLedger
-from streamer.stream.pseudonyms import Pseudonyms
-from tests.service.repeatable import KEY, SETTINGS, events, write_events
+from streamer.ledger.file_ledger import peek
+from streamer.stream.timing import format_rfc3339
+from tests.service.repeatable import SETTINGS, events, write_events
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +31,7 @@ POINTS = ("decided", "appended", "published", "noted", "snapshot taken")
 SHORT = [*range(3, 25), *range(30, 40), *range(45, 60, 3), *range(130, 150)]
 LONG = [step for step in range(3, 1100) if step % 17 and not 150 < step < 240]
 KILLS = 250
+MARK = "PRAGMA user_version ="
 STATEMENTS = (
     "BEGIN",
     "INSERT INTO steps",
@@ -89,21 +87,12 @@ class Place:
         """Everything that must not depend on how often a run died."""
         hitters = (self.directory / "hitters.jsonl").read_text().splitlines()
         steps = (self.directory / "steps.jsonl").read_text().splitlines()
-        restored = asyncio.run(_restored(self.directory / "journal"))
+        restored = peek(self.directory / "journal" / DATABASE).restored
         state = restored.state
         assert restored.published == state.closed
         assert state.charges.max() <= SETTINGS["privacy"]["contributions"]
         counters = dict(zip(state.users.tolist(), state.charges.tolist(), strict=True))
         return hitters, steps, state.closed, state.period, counters, dict(state.resting)
-
-
-async def _restored(directory: Path):
-    fingerprint = Pseudonyms(bytes.fromhex(KEY)).fingerprint
-    journal = FileLedger(directory / DATABASE, Life(1000, 0), fingerprint)
-    try:
-        return await journal.restore()
-    finally:
-        await journal.close()
 
 
 @pytest.fixture(scope="module")
@@ -113,21 +102,20 @@ def nursery():
     nursery.close()
 
 
-@pytest.fixture(scope="module")
-def memory():
-    """A directory in memory if there is one: what a killed process wrote is not lost there,
-    and hundreds of runs need not wait for a disk."""
-    disk = Path("/dev/shm")
-    with TemporaryDirectory(dir=disk if os.access(disk, os.W_OK) else None) as name:
-        yield Path(name)
-
-
 @pytest.fixture
 def directory(memory):
     made = memory / str(uuid4())
     made.mkdir()
     yield made
     shutil.rmtree(made)
+
+
+@pytest.fixture
+def counted(directory):
+    """Where a run that nothing disturbs shows how often it passes a point."""
+    made = directory / "counted"
+    made.mkdir()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +170,95 @@ def test_killed_at_a_point_of_the_protocol(
     assert nursery.run(**place.order(), ordered=ordered, kill_at=[point, number])["killed"]
     assert not nursery.run(**place.order(), ordered=ordered)["killed"]
     assert place.outcome() == undisturbed
+
+
+class TestAroundTheEnd:
+    """A run without --until ends its journal, once everything is published."""
+
+    def test_killed_after_its_last_publication(
+        self, nursery, short, undisturbed, directory, counted
+    ):
+        place = Place(directory, short)
+        last = nursery.run(**Place(counted, short).order())["seen"]["noted"]
+        assert nursery.run(**place.order(), kill_at=["noted", last])["killed"]
+        assert not peek(directory / "journal" / DATABASE).ended
+        assert nursery.run(**place.order())["steps"] == 0
+        assert peek(directory / "journal" / DATABASE).ended
+        assert place.outcome() == undisturbed
+
+    def test_killed_after_its_end(self, nursery, short, undisturbed, directory):
+        place = Place(directory, short)
+        assert nursery.run(**place.order(), kill_at=["ended", 1])["killed"]
+        answer = nursery.run(**place.order())
+        assert answer["error"] == "UnusableJournalError"
+        assert "is ended" in answer["message"]
+        assert place.outcome() == undisturbed
+
+    @pytest.mark.parametrize("statement", [MARK, "COMMIT"])
+    @pytest.mark.parametrize("way", ["kill_in", "fail_at"])
+    def test_disturbed_while_it_is_marked(
+        self, nursery, short, undisturbed, directory, counted, way, statement
+    ):
+        place = Place(directory, short)
+        never = {"kill_in": [statement, 0]}
+        last = nursery.run(**Place(counted, short).order(), **never)["seen"][statement]
+        answer = nursery.run(**place.order(), **{way: [statement, last]})
+        assert answer["killed"] or answer["error"] == "JournalWriteError"
+        assert not peek(directory / "journal" / DATABASE).ended
+        assert nursery.run(**place.order())["steps"] == 0
+        assert peek(directory / "journal" / DATABASE).ended
+        assert place.outcome() == undisturbed
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The short stream in runs with --until: within a period, in a gap, and at the end."""
+
+    nursery: Nursery
+    place: Place
+    ENDS = (17, 90, 150)
+
+    def run(self, end, **order):
+        times = {"start": format_rfc3339(1000 * SHORT[0]), "until": format_rfc3339(1000 * end)}
+        return self.nursery.run(**self.place.order(), **times, **order)
+
+    def complete(self, end):
+        """The same command again does the rest, or says that there is none."""
+        answer = self.run(end)
+        assert not answer["killed"]
+        assert "error" not in answer or "the journal is closed up to" in answer["message"], answer
+        assert peek(self.place.directory / "journal" / DATABASE).restored.state.closed == end - 1
+
+
+class TestInPieces:
+    def test_undisturbed(self, nursery, short, undisturbed, directory):
+        pieces = Pieces(nursery, Place(directory, short))
+        assert [pieces.run(end)["steps"] for end in Pieces.ENDS] == [14, 73, 60]
+        assert pieces.place.outcome() == undisturbed
+
+    @pytest.mark.parametrize("ordered", [True, False], ids=["sorted", "unordered"])
+    @pytest.mark.parametrize("number", [1, 2, 5, "last"])
+    @pytest.mark.parametrize("point", POINTS)
+    def test_killed_at_a_point_of_every_piece(
+        self, nursery, short, undisturbed, directory, counted, point, number, ordered
+    ):
+        pieces = Pieces(nursery, Place(directory, short))
+        calm = Pieces(nursery, Place(counted, short))
+        for end in Pieces.ENDS:
+            seen = calm.run(end)["seen"][point]
+            at = seen if number == "last" else min(number, seen)
+            assert pieces.run(end, ordered=ordered, kill_at=[point, at])["killed"]
+            pieces.complete(end)
+        assert pieces.place.outcome() == undisturbed
+
+    def test_the_last_piece_may_end_the_journal(self, nursery, short, undisturbed, directory):
+        pieces = Pieces(nursery, Place(directory, short))
+        pieces.run(90)
+        order = pieces.place.order()
+        assert nursery.run(**order, kill_at=["noted", 2])["killed"]
+        assert not nursery.run(**order)["killed"]
+        assert pieces.place.outcome() == undisturbed
+        assert "is ended" in pieces.run(151)["message"]
 
 
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 15, 16])

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from streamer.errors import (
 )
 from streamer.ledger.directory import DATABASE, KEY
 from streamer.service.line_job import LineJob, run_lines
+from streamer.stream.timing import format_rfc3339
 from tests.service.repeatable import KEY as GIVEN_KEY
 from tests.service.repeatable import Repeatable, event, events, settings, write_events
 
@@ -35,8 +37,9 @@ def lines_in(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def items_of(records):
-    return [(record["step"], record["item"], record["estimate"]) for record in records]
+def at(step):
+    """The time at which a step begins, as a user writes it."""
+    return format_rfc3339(1000 * step)
 
 
 class Place:
@@ -47,10 +50,17 @@ class Place:
         self.hitters, self.steps = directory / "hitters.jsonl", directory / "steps.jsonl"
         self.journal = directory / "journal"
 
-    def run(self, source, sections=None, **job):
+    def run(self, source, sections=None, checkpoint=lambda _: None, **job):
         places = {"sink": self.hitters, "steps": self.steps, "journal": self.journal}
         made = LineJob(str(source), **{**places, **job})
-        return asyncio.run(run_lines(made, settings(**sections or {}), asked_by=Repeatable()))
+        given = settings(**sections or {})
+        return asyncio.run(run_lines(made, given, asked_by=Repeatable(), checkpoint=checkpoint))
+
+    def run_piece(self, source, until, sections=None, start=3, **job):
+        """Up to the start of this step; a new journal begins with step `start`."""
+        sections = sections or {}
+        stream = {"start": at(start), **sections.get("stream", {})}
+        return self.run(source, {**sections, "stream": stream}, until=at(until), **job)
 
     def write(self, made, name="events.jsonl"):
         return write_events(self.directory / name, made)
@@ -103,14 +113,6 @@ class TestFiles:
             contents.append(place.hitters.read_bytes())
         assert contents[0] == contents[1]
 
-    def test_an_event_out_of_order_is_named_by_its_line(self, place):
-        made = events(range(3, 8))
-        made.append(event("late", "crash:A", 3500))
-        source = place.write(made)
-        source.write_text("\n" + source.read_text())
-        with pytest.raises(InputError, match=rf"line {len(made) + 1} is earlier than"):
-            place.run(source, ordered=True)
-
     def test_bad_records_are_counted_and_do_not_stop_anything(self, place):
         source = place.write(events(STEPS))
         with source.open("ab") as file:
@@ -125,7 +127,6 @@ class TestFiles:
         source.touch()
         assert place.run(source).steps == 0
         assert place.hitters.read_bytes() == place.steps.read_bytes() == b""
-        assert place.run(place.write(events(STEPS))).steps == 47
 
     def test_every_step_has_one_record_and_a_long_quiet_run_shares_one(self, place):
         made = [*events([3, 4, 5, 9]), event(1, "alone", 200_000), *events([1000])]
@@ -156,49 +157,105 @@ class TestFiles:
 
 
 class TestGoingOn:
-    def test_a_second_file_continues_the_journal(self, tmp_path):
-        made = events(STEPS)
-        (tmp_path / "one").mkdir()
-        (tmp_path / "two").mkdir()
-        one, two = Place(tmp_path / "one"), Place(tmp_path / "two")
-        one.run(one.write(made))
-        split = next(place for place, each in enumerate(made) if each["time"] >= 30_000)
-        two.run(two.write(made[:split], "first.jsonl"))
-        report = two.run(two.write(made[split:], "second.jsonl"))
-        assert report.already_closed == 0
-        assert two.hitters.read_bytes() == one.hitters.read_bytes()
-        assert lines_in(two.steps) == lines_in(one.steps)
-
     @pytest.mark.parametrize("ordered", [True, False])
-    def test_a_second_run_over_the_same_file_decides_nothing(self, place, ordered):
+    @pytest.mark.parametrize("read_again", [True, False])
+    def test_runs_in_pieces_end_as_one_run_does(self, tmp_path, ordered, read_again):
+        """Over one file that is read again, or over files that hold a piece each."""
+        made = events(STEPS)
+        one, several = Place(tmp_path / "one"), Place(tmp_path / "several")
+        one.directory.mkdir()
+        several.directory.mkdir()
+        one.run_piece(one.write(made), 50, ordered=ordered)
+        for start, end in pairwise((3, 9, 30, 50)):
+            piece = [each for each in made if 1000 * start <= each["time"] < 1000 * end]
+            source = several.write(made if read_again else piece)
+            summary = several.run_piece(source, end, ordered=ordered)
+            assert summary.accepted == len(piece)
+            before, after = summary.already_closed, summary.left
+            assert (before > 0, after > 0) == (read_again and start > 3, read_again and end < 50)
+            assert before + len(piece) + after == summary.records
+        assert several.hitters.read_bytes() == one.hitters.read_bytes()
+        assert several.steps.read_bytes() == one.steps.read_bytes()
+        assert len(lines_in(one.hitters)) > 20
+
+    def test_the_last_piece_can_be_the_rest_of_the_file(self, place):
         source = place.write(events(STEPS))
-        place.run(source, ordered=ordered)
-        before = place.hitters.read_bytes(), place.steps.read_bytes()
-        summary = place.run(source, ordered=ordered)
-        assert (summary.steps, summary.accepted) == (0, 0)
-        assert summary.already_closed == summary.records == 16 * len(STEPS)
-        assert (place.hitters.read_bytes(), place.steps.read_bytes()) == before
+        place.run_piece(source, 30)
+        summary = place.run(source)
+        assert (summary.steps, summary.left) == (20, 0)
+        assert [record["step"] for record in lines_in(place.steps)] == [*range(3, 50)]
+
+    def test_a_piece_without_an_event_closes_its_steps(self, place):
+        empty = place.write([])
+        assert place.run_piece(empty, 6).steps == 3
+        assert place.run_piece(empty, 8).steps == 2
+        assert [record["step"] for record in lines_in(place.steps)] == [3, 4, 5, 6, 7]
+        assert place.hitters.read_bytes() == b""
+
+    def test_events_before_the_start_are_of_closed_steps(self, place):
+        source = place.write(events(range(3, 9)))
+        summary = place.run(source, {"stream": {"start": at(5)}})
+        assert (summary.already_closed, summary.accepted) == (32, 64)
+        assert [record["step"] for record in lines_in(place.steps)] == [5, 6, 7, 8]
+
+    def test_a_start_after_the_whole_file_decides_nothing(self, place):
+        source = place.write(events(range(3, 9)))
+        assert place.run(source, {"stream": {"start": at(20)}}).already_closed == 96
+        assert place.steps.read_bytes() == b""
+
+    def test_a_journal_begins_once(self, place):
+        source = place.write(events(range(3, 9)))
+        place.run_piece(source, 6)
+        place.run_piece(source, 9, start=8)
+        assert [record["step"] for record in lines_in(place.steps)] == [*range(3, 9)]
+
+    def test_without_an_end_the_journal_is_ended(self, place):
+        source = place.write(events(STEPS))
+        place.run(source)
+        before = place.content()
+        for run in (place.run, lambda source: place.run_piece(source, 99)):
+            with pytest.raises(UnusableJournalError, match=r"is ended.*--until for runs in pieces"):
+                run(source)
+        assert place.content() == before
+
+    @pytest.mark.parametrize("made", [[], [event("one", "x", 5000)]], ids=["empty", "one event"])
+    def test_it_is_ended_whether_or_not_the_file_has_an_event(self, place, made):
+        place.run(place.write(made))
+        with pytest.raises(UnusableJournalError, match="is ended"):
+            place.run(place.write(events(STEPS)))
+
+    def test_a_piece_can_be_of_a_run_that_keeps_nothing(self, place):
+        source = place.write(events(STEPS))
+        assert place.run_piece(source, 10, journal=None).steps == 7
 
     def test_changed_terms_begin_with_the_next_period_and_one_warning_says_so(self, place, caplog):
         made = events(range(3, 60))
-        place.run(place.write(made[: 16 * 20], "first.jsonl"))
+        place.run_piece(place.write(made[: 16 * 20], "first.jsonl"), 23)
         assert not caplog.records
         changed = {"privacy": {"epsilon": 2.0}}
-        place.run(place.write(made, "second.jsonl"), changed)
+        place.run_piece(place.write(made, "second.jsonl"), 60, changed)
         [warning] = caplog.messages
         assert "differ from those of the current period, 0" in warning
         assert "1970-01-01T00:00:40Z" in warning
         told = {(record["step"] >= 40, record["epsilon"]) for record in lines_in(place.hitters)}
         assert told == {(False, 1.0), (True, 2.0)}
-        place.run(place.write(made, "third.jsonl"), changed)
+        place.run_piece(place.write(made, "third.jsonl"), 61, changed)
         assert len(caplog.messages) == 1
 
     def test_the_journals_own_key_is_used_again(self, place):
         source = place.write(events(STEPS))
-        place.run(source, OWN_KEY)
+        place.run_piece(source, 50, OWN_KEY)
         key = (place.journal / KEY).read_bytes()
         place.run(place.write(events(range(50, 60))), OWN_KEY)
         assert (place.journal / KEY).read_bytes() == key
+
+
+class CrashError(Exception):
+    pass
+
+
+def crash(point):
+    raise CrashError(point)
 
 
 class TestFailingClosed:
@@ -220,16 +277,15 @@ class TestFailingClosed:
         source = place.write(events(STEPS))
         place.run(source)
         shutil.rmtree(place.journal)
-        empty = place.directory / "empty.jsonl"
-        empty.touch()
-        place.run(empty, sink=place.directory / "other", steps=None)
+        with pytest.raises(CrashError):
+            place.run(source, checkpoint=crash, sink=place.directory / "other", steps=None)
         with pytest.raises(UnusableJournalError, match="their journal is missing"):
             place.run(source)
 
     @pytest.mark.parametrize("output", ["hitters", "steps"])
     def test_a_journal_that_is_older_than_the_results_is_refused(self, place, output):
         made = events(STEPS)
-        place.run(place.write(made[:300], "first.jsonl"))
+        place.run_piece(place.write(made, "first.jsonl"), 20)
         shutil.copytree(place.journal, place.directory / "backup")
         source = place.write(made, "second.jsonl")
         place.run(source)
@@ -252,7 +308,7 @@ class TestFailingClosed:
 
     def test_another_key_is_refused_while_users_are_charged(self, place):
         source = place.write(events(STEPS))
-        place.run(source)
+        place.run_piece(source, 50)
         before = place.content()
         with pytest.raises(UnusableJournalError, match="with another key"):
             place.run(source, {"privacy": {"key": "ab" * 32}})
@@ -298,6 +354,11 @@ class TestBadInputChangesNothing:
             ({"stream": {"step_seconds": 0.0015}}, "whole number of milliseconds"),
             ({"stream": {"epoch": "2026-01-01T00:00:00"}}, "stream.epoch is 2026-01-01T00:00:00"),
             ({"stream": {"ahead_seconds": 0.0001}}, "stream.ahead_seconds"),
+            ({"stream": {"start": "yesterday"}}, "stream.start is yesterday: it must be a time"),
+            (
+                {"stream": {"epoch": "1970-01-01T00:00:08Z", "start": "1970-01-01T00:00:07Z"}},
+                "stream.start is .* before stream.epoch, which is 1970-01-01T00:00:08Z",
+            ),
             ({"privacy": {"key": "abc"}}, "privacy.key is invalid: it must be 64 hex digits"),
             ({"privacy": {"key_file": "/no/key", "key": None}}, "privacy.key_file is /no/key"),
             ({"privacy": {"key_file": "/no/key"}}, "privacy.key is set too"),
@@ -344,9 +405,49 @@ class TestBadInputChangesNothing:
         with pytest.raises(InputError, match="--live reads standard input"):
             place.run(source, live=True)
 
+    @pytest.mark.parametrize(
+        ("until", "named"),
+        [
+            ("tomorrow", "--until is tomorrow: it must be a time such as"),
+            (
+                "1970-01-01T00:00:07.001Z",
+                "start of a step; the nearest: 1970-01-01T00:00:07Z and 1970-01-01T00:00:08Z",
+            ),
+            ("9999-12-31T23:59:59.5Z", "the nearest: 9999-12-31T23:59:59Z$"),
+        ],
+    )
+    def test_an_end_that_is_no_start_of_a_step(self, place, source, until, named):
+        with pytest.raises(SettingError, match=named):
+            place.run(source, until=until)
+
+    def test_an_end_of_a_new_journal_without_its_start(self, place, source):
+        with pytest.raises(InputError, match=r"--until with a new journal needs stream.start"):
+            place.run(source, until=at(5))
+
+    @pytest.mark.parametrize("until", [3, 2])
+    def test_an_end_that_is_not_after_the_start(self, place, source, until):
+        with pytest.raises(InputError, match=f"is {at(until)}: .* stream.start, which is {at(3)}"):
+            place.run_piece(source, until)
+
+    def test_a_live_pipe_with_an_end(self, place):
+        with pytest.raises(InputError, match="--live and --until exclude each other"):
+            place.run("-", live=True, until=at(5))
+
     def test_a_live_and_sorted_pipe(self, place):
         with pytest.raises(InputError, match="cannot be combined"):
             place.run("-", live=True, ordered=True)
+
+
+@pytest.mark.parametrize("until", [20, 19, 4])
+def test_an_end_that_is_closed_already_changes_nothing(place, until):
+    source = place.write(events(STEPS))
+    place.run_piece(source, 20)
+    before = place.content()
+    with pytest.raises(
+        InputError, match=rf"is {at(until)}: .* closed up to {at(20)}; name a later"
+    ):
+        place.run_piece(source, until, sink=place.directory / "other")
+    assert place.content() == before
 
 
 def test_the_key_of_the_settings_is_not_written_down(place):

@@ -4,6 +4,8 @@ import asyncio
 import json
 import threading
 
+import pytest
+
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of
@@ -11,13 +13,14 @@ from streamer.service.summary import Summary
 from streamer.stream.engine import Engine
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import Audience
+from streamer.stream.schedule import Schedule
 from streamer.stream.timing import StepTiming
 from tests.service.noting import NotingLedger
 from tests.service.repeatable import KEY, Repeatable, event, settings
 
 TIMING = StepTiming(1000, lateness_ms=500)
 SETTINGS = settings(stream={"ahead_seconds": 5.0})
-TERMS = terms_of(SETTINGS.privacy)
+TERMS = terms_of(SETTINGS.privacy, SETTINGS.stream)
 DEADLINE = 20
 
 
@@ -38,19 +41,21 @@ class Kept(Audience):
 class Bench:
     """Everything that a run needs, in memory."""
 
-    def __init__(self, timing=TIMING, kept=None):
+    def __init__(self, timing=TIMING, kept=None, start=None):
         intake = intake_of(SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)))
         self.engine = Engine(intake, TERMS, asked_by=Repeatable(threshold=3))
+        self._timing = timing
         self.kept = kept or Kept()
         self.summary = Summary()
         pipeline = Pipeline(
             *(self.engine, NotingLedger(), timing, None),
             *(self.summary, self.kept, lambda _: None),
         )
-        self.run = LineRun(pipeline, timing, 1000)
+        self.run = LineRun(pipeline, timing, 1000, start)
 
-    def read_live(self, stream, clock):
-        asyncio.run(asyncio.wait_for(self.run.read_live(stream, clock), DEADLINE))
+    def read_live(self, stream, clock, release_ms=0):
+        schedule = Schedule(self._timing, release_ms=release_ms)
+        asyncio.run(asyncio.wait_for(self.run.read_live(stream, schedule, clock), DEADLINE))
         return self.summary
 
 
@@ -110,6 +115,18 @@ def test_events_from_before_the_start_are_of_a_step_that_is_over():
     assert bench.kept.results == []
 
 
+@pytest.mark.parametrize(
+    ("start", "steps", "accepted"), [(98, [98, 99, 100, 101], 40), (101, [101], 20)]
+)
+def test_a_pipe_can_begin_at_a_given_step(start, steps, accepted):
+    script = Script(
+        100_000, (100_200, many("a", 100_100)), (101_100, many("b", 101_050)), (101_200, [])
+    )
+    bench = Bench(start=start)
+    assert bench.read_live(script, script.clock).accepted == accepted
+    assert [record.step for record in bench.kept.steps] == steps
+
+
 def test_a_step_that_lies_ahead_of_the_clock_stays_open_at_the_end():
     script = Script(
         100_000,
@@ -137,6 +154,27 @@ def test_a_fast_clock_does_not_close_a_step_for_others():
     bench = Bench()
     assert bench.read_live(script, script.clock).accepted == 41
     assert bench.kept.results == [(100, "b")]
+
+
+def test_results_are_held_until_their_moment_and_leave_with_the_end_of_the_pipe():
+    script = Script(
+        100_000,
+        (100_300, many("a", 100_200)),
+        (101_500, many("b", 101_100)),  # step 100 is decided
+        (101_749, many("c", 101_200)),
+        (101_749, []),
+    )
+    bench, held = Bench(), []
+    read = script.read
+
+    def note(size):
+        held.append((script.clock(), len(bench.kept.results), bench.engine.closed))
+        return read(size)
+
+    script.read = note
+    bench.read_live(script, script.clock, release_ms=250)
+    assert held[-1] == (101_749, 0, 100)
+    assert bench.kept.results == [(100, "a"), (101, "c")]
 
 
 def test_lines_across_reads_and_a_last_one_without_its_end_count():

@@ -15,6 +15,7 @@ from streamer.stream.engine import EngineState
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Period
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import PublicSettings
 from streamer.stream.watching import Watcher
 from tests.service.noting import NotingAudience, NotingLedger
 from tests.stream.making import (
@@ -68,7 +69,7 @@ class Start(Watcher):
         self.ledger = NotingLedger(self.story, restored)
         self.key = key
         self.course = Course(
-            *(timing, wanted, self._make_intake, RepeatingDecider(3)),
+            *(timing, PublicSettings(wanted), self._make_intake, RepeatingDecider(3)),
             *(self, NotingAudience(self.story), lambda _: None),
         )
 
@@ -107,11 +108,11 @@ ORDER = [
     "watcher restored",
     "claim",
     "intake",
+    ("audience started", TERMS),
     ("audience restored", [(8, [(8, "before", 5)], [(8, 8, 1)])]),
     ("publish", 9, [(9, "a", 7)], [(9, 9, 1)]),
     ("audience published", 9),
     ("watcher started", 9),
-    ("audience started", TERMS),
     ("read on", OFFSETS),
     "resumed",
     "closed",
@@ -139,8 +140,8 @@ async def test_a_new_stream_publishes_nothing_and_is_read_from_its_beginning():
     pipeline = await start.run()
     assert start.story == [
         *("open", "restore", "watcher restored", "claim", "intake"),
-        ("watcher started", None),
         ("audience started", TERMS),
+        ("watcher started", None),
         ("read on", {}),
         *("resumed", "closed"),
     ]

@@ -20,7 +20,7 @@ from streamer.service.startup import terms_of
 pytestmark = pytest.mark.slow
 
 SETTINGS = load({"privacy": {"beta": 1e-7}})
-GUARANTEED = terms_of(SETTINGS.privacy).plan().guaranteed_weight
+GUARANTEED = terms_of(SETTINGS.privacy, SETTINGS.stream).plan().guaranteed_weight
 DAY = 1440
 
 

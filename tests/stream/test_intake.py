@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.stream.events import Reason
+from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Batch
 from tests.stream.making import (
     AHEAD,
@@ -59,12 +60,19 @@ class TestOutcomes:
             (4, Reason.EMPTY),
         ]
 
-    def test_places_and_times_are_those_of_events_that_count_or_counted(self):
-        over = LENGTH + LATENESS
-        records = [b"?", record("u", "x", time=12), at_step(0), record("v", "y", time=3)]
-        received = new_intake().receive(batch(records, [0, 12, over, 3]), 0, None)
-        assert received.places.tolist() == [1, 3]
-        assert received.times.tolist() == [12, 3]
+    def test_events_after_the_range_of_a_file_are_left_and_not_kept(self):
+        intake = new_intake(file_range=FileRange(until=2))
+        records = [at_step(0), at_step(1), at_step(2), b"?", at_step(9)]
+        received = intake.receive(batch(records), 0, None)
+        assert (received.accepted, received.already_closed, received.left) == (1, 1, 2)
+        assert intake.open_steps == [1]
+
+    def test_events_out_of_the_order_of_a_sorted_file_are_late_and_not_kept(self):
+        intake = new_intake(file_range=FileRange(ordered=True))
+        records = [record(user, "x", step=step) for user, step in (("u", 1), ("v", 1), ("w", 0))]
+        received = intake.receive(batch(records), None, None)
+        assert (received.accepted, received.late) == (2, 1)
+        assert intake.open_steps == [1]
 
     EVENTS = st.builds(
         record,
@@ -78,16 +86,69 @@ class TestOutcomes:
         arrivals=st.none() | st.lists(st.integers(0, 80), min_size=12, max_size=12),
         closed=st.none() | st.integers(-1, 5),
         now=st.none() | st.just(-AHEAD + 40),
+        first=st.integers(-1, 5),
+        until=st.none() | st.integers(0, 6),
+        ordered=st.booleans(),
     )
-    def test_every_record_is_counted_once(self, records, arrivals, closed, now):
-        intake = new_intake()
+    def test_every_record_is_counted_once(
+        self, records, arrivals, closed, now, first, until, ordered
+    ):
+        # What has arrivals is no file.
+        intake = new_intake(file_range=None if arrivals else FileRange(until, ordered))
+        intake.begin(first)
         arrivals = arrivals and arrivals[: len(records)]
         received = intake.receive(batch(records, arrivals), closed, now)
         rejected = len(received.rejections)
-        total = received.accepted + received.late + received.already_closed + rejected
-        assert total == len(records)
+        old = received.already_closed + received.missed
+        counted = received.accepted + received.late + old + received.left
+        assert counted + rejected == len(records)
         assert intake.buffered == received.accepted
-        assert len(received.places) == received.accepted + received.already_closed
+
+
+class TestEventsOfClosedSteps:
+    """Read again after a restart, or missed: the step was closed without them."""
+
+    @staticmethod
+    def outcome(received):
+        assert not received.accepted
+        return received.already_closed, received.missed
+
+    def test_of_a_step_that_was_closed_here_they_are_missed(self):
+        intake = new_intake()
+        intake.begin(3)
+        received = intake.receive(batch([at_step(2), at_step(3), at_step(4)]), 4, None)
+        assert self.outcome(received) == (1, 2)
+
+    def test_what_the_process_before_had_read_is_read_again(self):
+        intake = new_intake()
+        intake.begin(3)
+        intake.resume({"p": 10}, {"p": 12})
+        received = intake.receive(batch([at_step(2)] * 5, first=10), 2, None)
+        assert self.outcome(received) == (2, 3)
+
+    def test_it_had_read_nothing_of_a_partition_that_its_journal_does_not_name(self):
+        intake = new_intake()
+        intake.begin(3)
+        intake.resume({"p": 10}, {"p": 12})
+        received = intake.receive(batch([at_step(2)], partition="q"), 2, None)
+        assert self.outcome(received) == (0, 1)
+
+    def test_without_a_note_of_what_it_had_read_they_are_read_again(self):
+        intake = new_intake()
+        intake.begin(3)
+        intake.resume({"p": 10})
+        received = intake.receive(batch([at_step(2)], first=10), 2, None)
+        assert self.outcome(received) == (1, 0)
+
+    def test_how_far_was_ever_read_does_not_go_back_with_a_restart(self):
+        intake = new_intake()
+        assert intake.read() == {}
+        intake.resume({"p": 10, "r": 5}, {"p": 12, "q": 7})
+        assert intake.read() == {"p": 12, "q": 7, "r": 5}
+        intake.receive(batch([b"?"], first=10), None, None)
+        assert intake.read()["p"] == 12
+        intake.receive(batch([b"?", b"?"], first=11), None, None)
+        assert intake.read() == {"p": 13, "q": 7, "r": 5}
 
 
 class TestTake:

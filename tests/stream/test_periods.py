@@ -1,5 +1,7 @@
 """Budget periods: where they begin, how they are numbered, and that their terms stay."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -119,3 +121,33 @@ class TestTerms:
         plain = Terms(**{field: getattr(settings, field) for field in Terms.__slots__})
         period = Period.containing(250, plain)
         assert msgspec.json.decode(msgspec.json.encode(period), type=Period) == period
+
+
+class TestPeriodOf010:
+    """A period as 0.1.0 wrote it into its ledger, without users and step length."""
+
+    WRITTEN = (
+        b'{"number":20454,"first":29453760,"terms":{"epsilon":1.0,"delta":1e-6,"contributions":10,'
+        b'"neighbours":"replace","calibration":"exact","period_steps":1440,"refresh_steps":1,'
+        b'"beta":0.05,"items":100000,"threshold":null},"plan":{"workload":{"period_steps":1440,'
+        b'"items":100000,"beta":0.05,"domain":"open"},"calibration":{"guarantee":{"epsilon":1.0,'
+        b'"delta":1e-6,"contributions":10,"neighbours":"replace"},"method":"exact",'
+        b'"keys_delta":2.562230762700719e-7,"noise_scale":31.916937,"delta2":0.6279736966267694},'
+        b'"threshold":696},"margin":96,"before":null}'
+    )
+
+    def test_it_keeps_its_plan(self):
+        period = msgspec.json.decode(self.WRITTEN, type=Period)
+        assert (period.number, period.first, period.margin) == (20454, 29453760, 96)
+        assert (period.plan.threshold, period.plan.calibration.noise_scale) == (696, 31.916937)
+        assert period.plan.unique_items_per_year is None
+
+    def test_its_terms_are_still_planned_as_0_1_0_planned_them(self):
+        period = msgspec.json.decode(self.WRITTEN, type=Period)
+        assert period.terms.plan() == period.plan
+
+    def test_the_limit_on_unique_items_begins_with_the_next_period(self):
+        period = msgspec.json.decode(self.WRITTEN, type=Period)
+        today = replace(period.terms, users=1_000_000)
+        assert period.at(period.end - 1, today) is period
+        assert period.at(period.end, today).plan.threshold == 827
