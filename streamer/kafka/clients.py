@@ -5,7 +5,8 @@ at a time out of the batches in which they were written, and builds an object wi
 fields for each, which takes longer than everything else it does with them
 (benchmarks/batches.py measures it). Reading events needs three of the fields, and the parsed
 record already has them. Which batches are skipped, and where reading continues, is still
-decided by aiokafka's code.
+decided by aiokafka's code. It also asks leaders where their logs end, which aiokafka has no
+request for.
 
 `TransactionProducer` starts a transaction right after another without aiokafka's long wait.
 
@@ -16,8 +17,9 @@ to do.
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
@@ -26,12 +28,21 @@ from weakref import proxy
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.consumer.fetcher import FetchError, FetchResult, PartitionRecords
-from aiokafka.errors import CorruptRecordException
+from aiokafka.errors import (
+    CorruptRecordException,
+    KafkaError,
+    KafkaTimeoutError,
+    LeaderNotAvailableError,
+    UnknownError,
+    for_code,
+)
 from aiokafka.producer.sender import BACKOFF_OVERRIDE, AddPartitionsToTxnHandler, Sender
+from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 
 # How long to wait when the broker has not finished the transaction before. With aiokafka's
 # 20 ms a small transaction right after another takes 25 ms, with this 6.
 _WAIT_SECONDS = 0.002
+_ASK_AGAIN_SECONDS = 0.1
 
 
 class BatchConsumer(AIOKafkaConsumer):  # type: ignore[misc]
@@ -43,6 +54,34 @@ class BatchConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     async def start(self) -> None:
         await super().start()
         self._fetcher._records = _Fetched(self._fetcher._records)
+
+    async def log_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last record in each partition leader's log, readable or not.
+
+        `end_offsets` returns how far consumers may read: without records that are not replicated
+        yet or belong to open transactions. Brokers take that limit from ListOffsets requests of
+        consumers (replica id -1) only. With the id of a broker, the leader and nobody else
+        answers with the end of its log. All of these requests need the same right: Describe.
+
+        While a leader is unknown or moves it is asked again, up to the request timeout: then
+        KafkaTimeoutError.
+        """
+        client = self._client
+        reason: object = "no answer"
+        try:
+            async with asyncio.timeout(self._request_timeout_ms / 1000):
+                while True:
+                    try:
+                        return await _ask_leaders(client, partitions)
+                    except KafkaError as error:
+                        if not error.retriable:
+                            raise
+                        if error.invalid_metadata:
+                            client.force_metadata_update()
+                        reason = error
+                    await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        except TimeoutError:
+            raise KafkaTimeoutError(f"where the leaders' logs end: {reason}") from None
 
 
 class TransactionProducer(AIOKafkaProducer):  # type: ignore[misc]
@@ -57,6 +96,36 @@ class TransactionProducer(AIOKafkaProducer):  # type: ignore[misc]
 def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
     """The connections of any consumer; a producer's are public."""
     return consumer._client
+
+
+async def _ask_leaders(
+    client: AIOKafkaClient, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Ask each leader once about all of its partitions."""
+    led: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for partition in partitions:
+        leader = client.cluster.leader_for_partition(partition)
+        if leader is None or leader < 0:
+            client.add_topic(partition.topic)
+            raise LeaderNotAvailableError(partition)
+        place = (partition.partition, OffsetResetStrategy.LATEST)
+        led[leader][partition.topic].append(place)
+    answers = await asyncio.gather(
+        *(
+            client.send(leader, OffsetRequest(leader, 0, list(topics.items())))
+            for leader, topics in led.items()
+        )
+    )
+    ends = {}
+    for answer in answers:
+        for topic, places in answer.topics:
+            for number, code, _timestamp, end in places:
+                if code:
+                    raise for_code(code)(TopicPartition(topic, number))
+                ends[TopicPartition(topic, number)] = end
+    if ends.keys() != set(partitions):
+        raise UnknownError("a leader did not say where its log ends")
+    return ends
 
 
 class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):

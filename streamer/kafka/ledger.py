@@ -7,10 +7,11 @@ process can write to the topic, and what is read is complete.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
+import msgspec
 import numpy as np
 from aiokafka import TopicPartition
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from streamer.errors import MonitorError, UnusableJournalError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger_records import (
-    FORMAT,
     LifeRecord,
     PeriodRecord,
     PublishedRecord,
@@ -27,10 +27,12 @@ from streamer.kafka.ledger_records import (
     chunks_of,
     counter_chunks,
     encode,
+    step_records,
 )
 from streamer.kafka.ledger_restore import decided_of
 from streamer.kafka.state_topic import interpret, read_state
-from streamer.kafka.topics import partitions_of
+from streamer.kafka.steps_topic import last_published
+from streamer.kafka.topics import TopicAdmin
 from streamer.kafka.transactions import Message, Transactions, ends_of
 from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
 from streamer.ledger.past import HISTORY, asked_again
@@ -79,21 +81,29 @@ class KafkaLedger:
         self._periods: dict[int, PeriodRecord] = {}
         self._budget_keys: set[str] = set()
         """Keys in the topic that hold charges, counters or the snapshot."""
+        self._life_record = LifeRecord.of(life, topics.events)
+        self._life_kept: LifeRecord | None = None
+        """As it is in the topic: None for a new ledger, without ids if 0.1.0 wrote it."""
 
     @property
     def snapshot_due(self) -> bool:
         return self._rule.due
 
     async def restore(self) -> Restored | None:
+        ends = await self._look_around()
+        # Before the state is read: a step that is published meanwhile is in the state, too.
+        shown = await last_published(self._connection, ends, self._life)
         records = await read_state(self._connection, self._topics.state)
         self._transactions.resume(records.marker, records.tail)
         past = await asyncio.to_thread(
-            interpret, records.state, self._topics.state, self._topics.events, self._life
+            interpret, records.state, self._topics.state, self._life_record
         )
         self._is_new = past is None
         if past is None:
-            await self._check_nothing_is_lost()
+            self._check_nothing_is_lost(ends)
             return None
+        self._check_not_behind(past.restored.published, shown)
+        self._life_kept = msgspec.json.decode(records.state[b"life"], type=LifeRecord)
         self._steps, self._periods, self._spent = past.steps, past.periods, past.spent
         self._budget_keys = {
             key
@@ -124,25 +134,29 @@ class KafkaLedger:
             dict(entry.offsets),
             oldest=next(islice(self._steps, len(old_steps), None), decided.step),
             spent=len(decided.charged) + (0 if is_new_period else self._spent),
+            read=dict(entry.read),
         )
         first_period = self._steps.get(step.oldest, step).period
         old_periods = [each for each in self._periods if each < first_period]
         period = PeriodRecord(decided.period, self._key)
         charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charged))
-        messages = [self._message(f"step/{decided.step}", encode(step))]
+        step, records = step_records(step)
+        messages = [self._message(key, value) for key, value in records.items()]
+        if self._life_kept != self._life_record:
+            messages.append(self._message("life", encode(self._life_record)))
         if self._is_new:
-            life = LifeRecord(
-                FORMAT, self._life.length_ms, self._life.epoch_ms, self._topics.events
-            )
-            messages.append(self._message("life", encode(life)))
             messages.append(self._note(decided.first - 1))
         if self._periods.get(number) != period:
             messages.append(self._message(f"period/{number}", encode(period)))
         messages += [self._message(key, chunk) for key, chunk in charges.items()]
-        deleted = [*(f"step/{each}" for each in old_steps), *(f"period/{n}" for n in old_periods)]
+        deleted = [
+            *(f"step/{each}" for each in old_steps),
+            *(key for each in old_steps for key in self._steps[each].part_keys),
+            *(f"period/{n}" for n in old_periods),
+        ]
         messages += [self._message(key, None) for key in (*forgotten, *deleted)]
         await self._transactions.commit(messages)
-        self._is_new = False
+        self._is_new, self._life_kept = False, self._life_record
         if is_new_period:
             self._rule.forget()
         self._budget_keys = (self._budget_keys - set(forgotten)) | set(charges)
@@ -186,11 +200,35 @@ class KafkaLedger:
         self._budget_keys = kept
         self._rule.taken(len(users))
 
-    async def _check_nothing_is_lost(self) -> None:
-        """Published steps without a state: the budgets that they were charged to are lost."""
-        numbers = await partitions_of(self._connection, self._topics.steps)
+    async def _look_around(self) -> dict[TopicPartition, int]:
+        """Which cluster this is, and where the partitions of its steps topic end."""
+        admin = TopicAdmin(self._connection)
+        await admin.start()
+        try:
+            cluster = await admin.cluster_id()
+            numbers = await admin.partitions(self._topics.steps)
+        finally:
+            await admin.stop()
+        self._life_record = LifeRecord.of(
+            self._life, self._topics.events, cluster, self._transactions.identity
+        )
         steps = [TopicPartition(self._topics.steps, number) for number in numbers]
-        self.follows_lost_state = any((await ends_of(self._connection, steps)).values())
+        return await ends_of(self._connection, steps)
+
+    def _check_not_behind(self, published: int, shown: int | None) -> None:
+        """Steps were published that the state does not know? It would decide them again."""
+        if shown is not None and shown > published:
+            raise UnusableJournalError(
+                f"the state topic {self._topics.state} is behind what was published: it ends with "
+                f"step {published}, but {self._topics.steps} holds step {shown}, so it is an older "
+                "copy, or has lost its end: restore the newest copy, or name a new, empty topic in "
+                "kafka.state_topic and set kafka.start_anew to true once, which spends the users' "
+                "budgets again"
+            )
+
+    def _check_nothing_is_lost(self, ends: Mapping[TopicPartition, int]) -> None:
+        """No state, but steps were published? The budgets they were paid from are lost."""
+        self.follows_lost_state = any(ends.values())
         if self.follows_lost_state and not self._start_anew:
             raise UnusableJournalError(
                 f"the state topic {self._topics.state} is empty, but {self._topics.steps} holds "
@@ -203,7 +241,7 @@ class KafkaLedger:
         surplus = max(0, len(self._steps) + 1 - HISTORY)
         oldest = islice(self._steps.values(), surplus)
         old = takewhile(
-            lambda entry: asked_again(decided_of(entry, self._periods)) <= closed + 1, oldest
+            lambda entry: asked_again(decided_of(entry, self._periods, ())) <= closed + 1, oldest
         )
         return [entry.step for entry in old]
 

@@ -2,9 +2,10 @@
 
 | key | value |
 |---|---|
-| `life` | step length, epoch and events topic; never changes |
+| `life` | step length, epoch and what the ledger belongs to; never changes |
 | `period/N` | the plan of period N, and the fingerprint of its key |
 | `step/N` | the decision of step N and the offsets to continue from; only recent ones are kept |
+| `hitters/N/I` | chunk I of the hitters of step N, if one record cannot hold them |
 | `published` | the last published step |
 | `charges/N/I` | chunk I of the users charged in step N |
 | `snapshot` | the step of the current snapshot, and its number of chunks |
@@ -14,24 +15,49 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.ledger.contract import Life
 from streamer.monitors.seam import Hitter, Users
 from streamer.stream.periods import Period
 
 FORMAT = 1
+CHUNK_BYTES = 500_000
+"""Half a megabyte a record, which also holds the offsets of 15,000 partitions: below what
+brokers take by default."""
 CHUNK_USERS = 50_000
-"""Half a megabyte per record: below the default limit of brokers."""
+"""This many counters are a record of that size."""
+LARGEST_STATE = CHUNK_BYTES + 1_024
+"""Of a record in the state topic, in bytes, with its key."""
+LARGEST_STEP = 1_024
+"""Of a record in the steps topic."""
 
 
-class LifeRecord(msgspec.Struct, frozen=True):
+class LifeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is fixed for a ledger's life. Version 0.1.0 wrote no ids."""
+
     format: int
     length_ms: int
     epoch_ms: int
     events_topic: str
+    cluster_id: str | None = None
+    transactional_id: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        life: Life,
+        events_topic: str,
+        cluster_id: str | None = None,
+        transactional_id: str | None = None,
+    ) -> LifeRecord:
+        return cls(
+            FORMAT, life.length_ms, life.epoch_ms, events_topic, cluster_id, transactional_id
+        )
 
 
 class PeriodRecord(msgspec.Struct, frozen=True):
@@ -39,16 +65,26 @@ class PeriodRecord(msgspec.Struct, frozen=True):
     key: str
 
 
-class StepEntry(msgspec.Struct, frozen=True):
+class StepEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     step: int
     first: int
     period: int
-    hitters: tuple[Hitter[str], ...]
+    hitters: tuple[Hitter[str], ...] | None
+    """None if they are in records of their own: version 0.1.0, which does not know these,
+    then refuses the state topic in place of losing hitters."""
     offsets: dict[str, int]
     oldest: int
     """The oldest step that is still kept once this one is written."""
     spent: int
     """Charges of its period up to and including this step, over all users."""
+    read: dict[str, int] = {}
+    """How far each partition was read; empty in journals of earlier versions."""
+    parts: int = 0
+    """How many records of their own the hitters take."""
+
+    @property
+    def part_keys(self) -> list[str]:
+        return [f"hitters/{self.step}/{part}" for part in range(self.parts)]
 
 
 class PublishedRecord(msgspec.Struct, frozen=True):
@@ -61,6 +97,38 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
 
 
 encode = msgspec.json.Encoder().encode
+decode_hitters = msgspec.json.Decoder(tuple[Hitter[str], ...]).decode
+
+
+def step_records(entry: StepEntry) -> tuple[StepEntry, dict[str, bytes]]:
+    """The entry as it is kept, and all of its records by key: none is larger than a broker
+    takes, however many hitters there are."""
+    value, parts = encode(entry), []
+    if entry.hitters and len(value) > CHUNK_BYTES:
+        parts = list(_hitter_parts(entry.hitters))
+        entry = msgspec.structs.replace(entry, hitters=None, parts=len(parts))
+        value = encode(entry)
+    records = dict(zip(entry.part_keys, parts, strict=True))
+    return entry, {f"step/{entry.step}": value, **records}
+
+
+def largest_result(max_item_bytes: int) -> int:
+    """Of a record in the hitters topic, in bytes: its key is the item, which in JSON takes six
+    times the room if all of it must be escaped."""
+    return 7 * max_item_bytes + 1_024
+
+
+def _hitter_parts(hitters: tuple[Hitter[str], ...]) -> Iterator[bytes]:
+    """JSON arrays that together hold all hitters in their order."""
+    part: list[bytes] = []
+    size = 2
+    for hitter in map(encode, hitters):
+        if part and size + len(hitter) > CHUNK_BYTES:
+            yield b"[" + b",".join(part) + b"]"
+            part, size = [], 2
+        part.append(hitter)
+        size += len(hitter) + 1
+    yield b"[" + b",".join(part) + b"]"
 
 
 def chunks_of(users: Users) -> list[bytes]:

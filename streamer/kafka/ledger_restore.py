@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 import msgspec
@@ -24,11 +24,12 @@ from streamer.kafka.ledger_records import (
     SnapshotRecord,
     StepEntry,
     counters_of,
+    decode_hitters,
     users_of,
 )
 from streamer.ledger.contract import Entry, Restored
 from streamer.ledger.past import check_continuity, past_of
-from streamer.monitors.seam import Users
+from streamer.monitors.seam import Hitter, Users
 from streamer.stream.decided import Decided
 
 Charges = NDArray[np.uint16]
@@ -65,7 +66,10 @@ def read_past(state: Mapping[str, bytes]) -> Past:
     periods = {record.period.number: record for record in _all(state, "period", PeriodRecord)}
     published = msgspec.json.decode(needed(state, "published"), type=PublishedRecord).step
     _check_steps(steps, periods)
-    entries = [Entry(decided_of(entry, periods), entry.offsets) for entry in steps]
+    entries = [
+        Entry(decided_of(entry, periods, _hitters(entry, state)), entry.offsets, entry.read)
+        for entry in steps
+    ]
     check_continuity(entries, published)
     last = steps[-1]
     budgets = _read_budgets(state)
@@ -81,9 +85,19 @@ def needed(state: Mapping[str, bytes], key: str) -> bytes:
     return state[key]
 
 
-def decided_of(entry: StepEntry, periods: Mapping[int, PeriodRecord]) -> Decided:
-    """The decision, without the users that it charged."""
-    return Decided(entry.step, entry.first, periods[entry.period].period, entry.hitters)
+def decided_of(
+    entry: StepEntry, periods: Mapping[int, PeriodRecord], hitters: tuple[Hitter[str], ...]
+) -> Decided:
+    """Without whom it charged."""
+    return Decided(entry.step, entry.first, periods[entry.period].period, hitters)
+
+
+def _hitters(entry: StepEntry, state: Mapping[str, bytes]) -> tuple[Hitter[str], ...]:
+    """Those of a decision, wherever they are kept."""
+    if entry.hitters is not None:
+        return entry.hitters
+    parts = [decode_hitters(needed(state, key)) for key in entry.part_keys]
+    return tuple(chain.from_iterable(parts))
 
 
 def _all(state: Mapping[str, bytes], kind: str, record: type[Record]) -> Iterator[Record]:

@@ -20,6 +20,11 @@ _LONGEST_PAYLOAD = 1 << 19  # in base64 still below the default limit of brokers
 _encode = msgspec.json.Encoder().encode
 
 
+def largest_reject(with_payload: bool) -> int:
+    """Of a record, in bytes; `with_payload`: also what the rejected record held, in base64."""
+    return 1_024 + (4 * -(-_LONGEST_PAYLOAD // 3) if with_payload else 0)
+
+
 class KafkaRejects:
     """Collects rejections, and writes them when `write` is called."""
 

@@ -1,4 +1,4 @@
-"""Events from a Kafka topic: all of its partitions, from offsets that the ledger knows."""
+"""Events from all partitions of a Kafka topic, starting at the offsets in the ledger."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,18 @@ from streamer.stream.intake import Batch
 
 COMMIT_SECONDS = 5.0
 """Between two commits of the group's offsets."""
+HELD_SECONDS = 5.0
+"""After this time without a record, although the partition's leader has more, it is logged."""
 WATCHDOG_SECONDS = 30.0
-"""Without a record, although there are some: then the consumer is replaced."""
+"""After this time without a record, although there are some, the consumer is replaced."""
 _log = logging.getLogger(__name__)
 
 
 class KafkaSource:
-    """Implements `Source`: one consumer of all partitions, assigned by hand: there is one owner.
+    """Implements `Source`: one consumer with all partitions, assigned manually, not by a group.
 
     The group's committed offsets are for tools that show lag; nothing depends on them. When
-    the broker does not answer, the consumer is thrown away, and the next call makes another.
+    the broker does not answer, the consumer is closed, and the next call creates another.
     """
 
     ended = False
@@ -62,14 +65,17 @@ class KafkaSource:
         self._consumer: BatchConsumer | None = None
         self._positions: dict[int, int] = {}
         self._committed = clock()
-        """When offsets were committed."""
+        """When offsets were last committed."""
         self._stuck_since: float | None = None
-        """When there was first something to read, and nothing came since."""
+        """Since when there is something to read, but nothing arrives."""
+        self._log_ends: dict[int, int] = {}
+        """Where the leaders' logs ended when they were last asked."""
+        self._held: dict[int, _Held] = {}
         self.lost = 0
         """Records that were deleted before they were read."""
 
     async def start(self, offsets: Mapping[str, int]) -> None:
-        """Read on at these offsets; a partition without one from its beginning."""
+        """Continue at these offsets; a partition without one is read from its beginning."""
         self._positions = {int(name): offset for name, offset in offsets.items()}
         async with self._working():
             pass
@@ -94,7 +100,7 @@ class KafkaSource:
                     timeout_ms=timeout_ms, max_records=self._most_records
                 )
             except OffsetOutOfRangeError:
-                await self._reopen()  # which says what is lost
+                await self._reopen()  # this logs what is lost
                 return []
         batches = []
         for partition, records in found.items():
@@ -111,29 +117,45 @@ class KafkaSource:
         return batches
 
     async def drained(self) -> set[str]:
-        """Read up to where they end now, as far as their transactions are decided."""
+        """Read up to the end of their leaders' logs.
+
+        Not up to the high watermark or the last stable offset, where consumers must stop: while
+        replication stalls or a transaction is open, the leader has records behind them that have
+        arrived and count for steps that are about to close. So these steps close late, and with
+        their events. The wait ends when followers catch up or are dropped from the in-sync
+        replicas, and when the transaction ends or times out.
+
+        There is no fallback: a partition whose leader does not answer, or names an end that
+        reading is already past, is not drained.
+        """
         async with self._working() as consumer:
-            ends = await consumer.end_offsets(self._assigned())
+            ends = await consumer.log_ends(self._assigned())
             # Positions also move over marks that are no records.
-            drained = {p for p, end in ends.items() if await consumer.position(p) >= end}
-            await self._watch_for_silence(nothing_left=len(drained) == len(ends))
-        return {str(partition.partition) for partition in drained}
+            places = {p: await consumer.position(p) for p in ends}
+            unread = {p for p, end in ends.items() if places[p] != end}
+            self._log_ends = {p.partition: end for p, end in ends.items()}
+            wanted = [p for p in unread - consumer.paused() if places[p] < ends[p]]
+            self._say_what_is_held({p.partition: places[p] for p in wanted})
+            await self._watch_for_silence(consumer, unread)
+        return {str(p.partition) for p in ends.keys() - unread}
 
     def lag(self) -> dict[str, int]:
-        """Records of each partition that are not read yet, as of the last answer from it."""
+        """Records of each partition that are not read yet, as of the last answer from it: also
+        those that its leader has and that cannot be read yet."""
         consumer = self._consumer
         if consumer is None:
             return {}
         lags = {}
         for partition in consumer.assignment():  # of none while it connects
-            end = consumer.last_stable_offset(partition)
-            if end is not None and end >= 0:
-                lags[str(partition.partition)] = max(0, end - self._positions[partition.partition])
+            number = partition.partition
+            end = max(consumer.last_stable_offset(partition) or -1, self._log_ends.get(number, -1))
+            if end >= 0:
+                lags[str(number)] = max(0, end - self._positions[number])
         return lags
 
     @asynccontextmanager
     async def _working(self) -> AsyncIterator[BatchConsumer]:
-        """A consumer, made anew if there is none; after an error it is thrown away."""
+        """A consumer, created if there is none; after an error it is closed."""
         try:
             with broker_errors(), self._refusals():
                 yield self._consumer or await self._open()
@@ -143,7 +165,7 @@ class KafkaSource:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """What only other settings, or other rights, can change."""
+        """Errors that only different settings or permissions can fix."""
         try:
             yield
         except TopicAuthorizationFailedError:
@@ -160,7 +182,7 @@ class KafkaSource:
             consumer.pause(*chosen)
 
     async def _commit(self, consumer: BatchConsumer) -> None:
-        """Now and then. A refusal is of no consequence; no answer is (TimeoutError)."""
+        """Every few seconds. A refusal does not matter; a timeout does: it is raised."""
         if self._clock() - self._committed <= COMMIT_SECONDS:
             return
         self._committed = self._clock()
@@ -168,22 +190,47 @@ class KafkaSource:
             async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                 await consumer.commit({p: await consumer.position(p) for p in self._assigned()})
 
-    async def _watch_for_silence(self, nothing_left: bool) -> None:
+    def _say_what_is_held(self, unread: Mapping[int, int]) -> None:
+        """Log once per partition that steps wait for records that cannot be read yet. `unread`: the
+        positions in partitions that are not read up to their ends."""
+        now = self._clock()
+        for number, held in list(self._held.items()):
+            if unread.get(number) != held.position:
+                del self._held[number]
+                if held.logged:
+                    _log.info("partition %d: reading continues at offset %d", number, held.position)
+        for number, position in unread.items():
+            held = self._held.setdefault(number, _Held(position, now))
+            if not held.logged and now - held.since > HELD_SECONDS:
+                held.logged = True
+                _log.warning(
+                    "partition %d: steps wait for %d records that its leader has, but that could "
+                    "not be read for %g s (not replicated, or in an open transaction); read up "
+                    "to offset %d",
+                    *(number, self._log_ends[number] - position, now - held.since, position),
+                )
+
+    async def _watch_for_silence(
+        self, consumer: BatchConsumer, unread: Collection[TopicPartition]
+    ) -> None:
         """Consumers have been seen to stop silently: nothing comes although there is more."""
         now = self._clock()
-        if nothing_left:
+        if not unread:
             self._stuck_since = None
         elif self._stuck_since is None:
             self._stuck_since = now
         elif now - self._stuck_since > WATCHDOG_SECONDS:
+            self._stuck_since = None
+            readable = await consumer.end_offsets(list(unread))
+            if all([await consumer.position(p) >= end for p, end in readable.items()]):
+                return
             _log.warning(
                 "nothing was read for %g s although there is more: reconnecting", WATCHDOG_SECONDS
             )
-            self._stuck_since = None
             await self._reopen()
 
     async def _reopen(self) -> None:
-        """A new consumer where this one is."""
+        """Replace the consumer by a new one at the same position."""
         await self.stop()
         await self._open()
 
@@ -192,18 +239,19 @@ class KafkaSource:
             **self._connection.options(),
             group_id=self._group,
             isolation_level="read_committed",
-            auto_offset_reset="none",  # we seek, and want to know of what is lost
+            auto_offset_reset="none",  # we seek, and must notice lost records
             enable_auto_commit=False,
             max_poll_records=self._most_records,
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1 << 20,
         )
-        self._consumer = consumer  # also if it does not start: then it is ended all the same
+        self._consumer = consumer  # before it is started: if that fails, it is closed as well
         await consumer.start()
         numbers = sorted(await self._admin.partitions(self._topic))
         partitions = [TopicPartition(self._topic, number) for number in numbers]
         begins = await consumer.beginning_offsets(partitions)
-        ends = await consumer.end_offsets(partitions)
+        # Right after a leader changed, the high watermark may be behind what was read.
+        ends = await consumer.log_ends(partitions)
         consumer.assign(partitions)
         for partition in partitions:
             offset = self._place(partition.partition, begins[partition], ends[partition])
@@ -212,21 +260,21 @@ class KafkaSource:
         return consumer
 
     def _place(self, number: int, begin: int, end: int) -> int:
-        """Where to read on in a partition: at its beginning if that cannot be elsewhere."""
+        """Where reading continues: at the wanted offset, or at the beginning if that is gone."""
         wanted = self._positions.get(number)
         if wanted is None:
             return begin
         if wanted < begin:
             self.lost += begin - wanted
             _log.warning(
-                "partition %d was to be read on at offset %d, but begins at %d: the topic's "
-                "retention is too short, events are lost",
+                "partition %d: reading should continue at offset %d, but the partition starts at "
+                "%d: the topic's retention is too short, events are lost",
                 *(number, wanted, begin),
             )
         elif wanted > end:
             _log.warning(
-                "partition %d was to be read on at offset %d, but ends at %d: it was made anew or "
-                "has lost events; it is read from its beginning",
+                "partition %d: reading should continue at offset %d, but the partition ends at %d: "
+                "it was recreated or has lost events; it is read from its beginning",
                 *(number, wanted, end),
             )
         return wanted if begin <= wanted <= end else begin
@@ -235,8 +283,17 @@ class KafkaSource:
         return [TopicPartition(self._topic, number) for number in sorted(self._positions)]
 
 
+@dataclass(slots=True)
+class _Held:
+    """A partition whose leader has more than can be read at this position."""
+
+    position: int
+    since: float
+    logged: bool = False
+
+
 def _offsets(records: Sequence[Any]) -> NDArray[np.int64]:
-    """Offsets only rise: usually there is no gap, and the ends say it all."""
+    """Offsets increase: usually without a gap, so the first and the last are enough."""
     first, last = records[0].offset, records[-1].offset
     if last - first + 1 == len(records):
         return np.arange(first, last + 1)

@@ -10,7 +10,8 @@ from pathlib import Path
 from streamer.errors import SettingError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import LedgerTopics
-from streamer.kafka.rejects import KafkaRejects
+from streamer.kafka.ledger_records import LARGEST_STATE, LARGEST_STEP, largest_result
+from streamer.kafka.rejects import KafkaRejects, largest_reject
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.topics import TopicAdmin, TopicNeed, ensure_topics
 from streamer.kafka.transactions import Transactions
@@ -62,24 +63,38 @@ def _warn_of_unused(settings: KafkaSettings, secure: bool, sasl: bool) -> None:
             )
 
 
-def topic_needs(settings: KafkaSettings) -> list[TopicNeed]:
-    """The topics that the service uses, and how they must be configured."""
+def topic_needs(settings: KafkaSettings, max_item_bytes: int) -> list[TopicNeed]:
+    """The topics that the service uses, and what they must be like.
+
+    A record that a topic does not take would be noticed only after a step is decided.
+    """
+    timestamps = "message.timestamp.type"
     return [
         TopicNeed(
             "kafka.events_topic",
             settings.events_topic,
             settings.events_partitions,
-            config={"message.timestamp.type": "LogAppendTime"},
+            config={timestamps: "LogAppendTime"},
+            required=() if settings.trust_producer_timestamps else (timestamps,),
         ),
-        TopicNeed("kafka.hitters_topic", settings.hitters_topic),
-        TopicNeed("kafka.steps_topic", settings.steps_topic),
-        TopicNeed("kafka.rejected_topic", settings.rejected_topic),
+        TopicNeed(
+            "kafka.hitters_topic",
+            settings.hitters_topic,
+            record_bytes=largest_result(max_item_bytes),
+        ),
+        TopicNeed("kafka.steps_topic", settings.steps_topic, record_bytes=LARGEST_STEP),
+        TopicNeed(
+            "kafka.rejected_topic",
+            settings.rejected_topic,
+            record_bytes=largest_reject(settings.rejected_payload),
+        ),
         TopicNeed(
             "kafka.state_topic",
             settings.state_topic,
             one_partition=True,
             config={"cleanup.policy": "compact"},
             required=("cleanup.policy",),
+            record_bytes=LARGEST_STATE,
         ),
     ]
 
@@ -102,17 +117,17 @@ def source_of(settings: KafkaSettings, connection: Connection, admin: TopicAdmin
     )
 
 
-async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings) -> None:
-    """Check or create the topics; warn if producers are trusted with arrival times."""
-    _check_different(topic_needs(settings))
-    facts = await ensure_topics(
-        admin, topic_needs(settings), settings.create_topics, settings.replication_factor
-    )
+async def prepare_topics(admin: TopicAdmin, settings: KafkaSettings, max_item_bytes: int) -> None:
+    """Topics exist and are right; one line if producers are trusted with arrival times."""
+    needs = topic_needs(settings, max_item_bytes)
+    _check_different(needs)
+    facts = await ensure_topics(admin, needs, settings.create_topics, settings.replication_factor)
     kind = facts[settings.events_topic].config.get("message.timestamp.type")
     if kind != "LogAppendTime":
         _log.warning(
-            "%s has message.timestamp.type %s: producers set the arrival times of events, and are "
-            "trusted; with LogAppendTime the brokers set them",
+            "kafka.trust_producer_timestamps is true and %s has timestamps of type %s: a "
+            "producer's clock decides which events count and when steps close, so the guarantee "
+            "holds only if every producer can be trusted with it",
             settings.events_topic,
             kind,
         )

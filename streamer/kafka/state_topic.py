@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 from aiokafka import TopicPartition
+from msgspec import structs
 
 from streamer.errors import UnusableJournalError
 from streamer.kafka.connection import Connection
-from streamer.kafka.ledger_records import FORMAT
+from streamer.kafka.ledger_records import FORMAT, LifeRecord
 from streamer.kafka.ledger_restore import Past, needed, read_past
 from streamer.kafka.transactions import MARKER, read_committed
-from streamer.ledger.contract import Life
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,15 @@ async def read_state(connection: Connection, topic: str) -> StateRecords:
     return StateRecords(state, marker, tail)
 
 
-def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Life) -> Past | None:
-    """The past that the records of a state topic describe; None if there are none."""
+def interpret(found: dict[bytes, bytes], topic: str, wanted: LifeRecord) -> Past | None:
+    """The past that the records of a state topic describe; None if there are none. What is None
+    in `wanted` may be anything."""
     if not found:
         return None
     try:
         state = {key.decode(): value for key, value in found.items()}
         kept = msgspec.json.decode(needed(state, "life"), type=dict[str, object])
-        _check_life(topic, kept, events_topic, life)
+        _check_life(topic, kept, wanted)
         return read_past(state)
     except (msgspec.MsgspecError, ValueError) as error:
         raise UnusableJournalError(
@@ -62,20 +63,29 @@ def interpret(found: dict[bytes, bytes], topic: str, events_topic: str, life: Li
         ) from None
 
 
-def _check_life(topic: str, kept: dict[str, object], events_topic: str, life: Life) -> None:
+_IDS = {"cluster_id", "transactional_id"}
+_FIXED = {
+    "length_ms": "stream.step_seconds",
+    "epoch_ms": "stream.epoch",
+    "events_topic": "kafka.events_topic",
+    "cluster_id": "kafka.bootstrap_servers",
+    "transactional_id": "kafka.transactional_id",
+}
+"""What a life says, and the setting that it comes from."""
+
+
+def _check_life(topic: str, kept: dict[str, object], wanted: LifeRecord) -> None:
     if kept.get("format") != FORMAT:
         raise UnusableJournalError(
             f"the state topic {topic} has format {kept.get('format')}, but this version supports "
             f"format {FORMAT}: use the version that created it, or a newer one"
         )
-    for setting, name, wanted in (
-        ("stream.step_seconds", "length_ms", life.length_ms),
-        ("stream.epoch", "epoch_ms", life.epoch_ms),
-        ("kafka.events_topic", "events_topic", events_topic),
-    ):
-        if kept.get(name) != wanted:
+    for name, value in structs.asdict(wanted).items():
+        # Version 0.1.0 wrote no ids: the next append adds them.
+        is_open = value is None or (name in _IDS and kept.get(name) is None)
+        if kept.get(name) != value and not is_open:
             raise UnusableJournalError(
-                f"the state topic {topic} was created with another {setting} ({name} "
-                f"{kept.get(name)}, not {wanted}): this is fixed for the life of a state topic; "
+                f"the state topic {topic} was created with another {_FIXED[name]} ({name} "
+                f"{kept.get(name)}, not {value}): this is fixed for the life of a state topic; "
                 "use the old value, or another state topic"
             )

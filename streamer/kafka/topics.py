@@ -23,6 +23,10 @@ from streamer.kafka.connection import Connection
 _APPEAR_SECONDS = 15.0
 _ALREADY_EXISTS = 36
 DOES_NOT_EXIST = "the topic does not exist; the service creates it with --create-topics"
+_BATCH_BYTES = 1 << 14
+"""Up to which aiokafka puts records together."""
+_AROUND_BYTES = 1 << 10
+"""What a batch adds to its records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,14 @@ class TopicNeed:
     config: Mapping[str, str] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     """The entries of `config` that are checked: without them the service must not start."""
+    record_bytes: int = 0
+    """Of the largest record that is written to it, key and value."""
+
+    @property
+    def message_bytes(self) -> int:
+        """The least max.message.bytes that takes everything: a batch of small records, or the
+        largest one. Topics may compress again what does not get smaller by that."""
+        return max(_BATCH_BYTES, self.record_bytes) + _AROUND_BYTES
 
     def creation(self, servers: str) -> str:
         """The command that creates it."""
@@ -49,11 +61,11 @@ class TopicNeed:
             ]
         )
 
-    def correction(self, servers: str, name: str) -> str:
+    def correction(self, servers: str, name: str, value: object) -> str:
         """The command that corrects one entry of its configuration."""
         return (
             f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {self.name} "
-            f"--add-config {name}={self.config[name]}"
+            f"--add-config {name}={value}"
         )
 
 
@@ -77,6 +89,11 @@ class TopicAdmin:
 
     async def stop(self) -> None:
         await self._client.close()
+
+    async def cluster_id(self) -> str | None:
+        """Kafka's own id of the cluster, which no other one has; None from very old brokers."""
+        found: str | None = (await self._client.describe_cluster())["cluster_id"]
+        return found
 
     async def partitions(self, topic: str) -> set[int]:
         """The partition numbers of a topic; empty if it does not exist."""
@@ -217,5 +234,13 @@ def _check(need: TopicNeed, found: TopicFacts, servers: str) -> None:
                 need.setting,
                 need.name,
                 f"its {name} is {found.config.get(name)}; set it with: "
-                f"{need.correction(servers, name)}",
+                f"{need.correction(servers, name, need.config[name])}",
             )
+    limit = found.config.get("max.message.bytes", "")
+    if need.record_bytes and int(limit) < need.message_bytes:
+        raise SettingError(
+            need.setting,
+            need.name,
+            f"its max.message.bytes is {limit}, less than what may be written to it; set it with: "
+            f"{need.correction(servers, 'max.message.bytes', need.message_bytes)}",
+        )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import (
+    IllegalOperation,
     InvalidProducerEpoch,
     InvalidTransactionTimeout,
     KafkaError,
@@ -25,6 +26,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
+from aiokafka.structs import RecordMetadata
 
 from streamer.backoff import Backoff
 from streamer.errors import FencedError, PublishError, SettingError
@@ -66,7 +68,7 @@ class Transactions:
         tell: Tell = lambda *_: None,
     ) -> None:
         self._connection = connection
-        self._identity = identity
+        self.identity = identity
         self._markers = TopicPartition(marker_topic, 0)
         self._timeout = timeout_seconds
         self._tell = tell
@@ -101,7 +103,7 @@ class Transactions:
                 async with asyncio.timeout(self._timeout):
                     self._tail = await self._attempt(messages)
             except (ProducerFenced, InvalidProducerEpoch):
-                raise FencedError(self._identity) from None
+                raise FencedError(self.identity) from None
             except MessageSizeTooLargeError:
                 raise PublishError(
                     "a record is larger than the broker accepts: raise max.message.bytes of "
@@ -135,9 +137,14 @@ class Transactions:
         if producer is None:
             raise KafkaError("no producer")
         await producer.begin_transaction()
-        sent = [
-            await producer.send(message.topic, message.value, message.key) for message in messages
-        ]
+        sent: list[asyncio.Future[RecordMetadata]] = []
+        try:
+            for message in messages:
+                sent.append(await producer.send(message.topic, message.value, message.key))
+        except IllegalOperation:
+            # The transaction has failed meanwhile: a message before this one knows why.
+            await asyncio.gather(*sent)
+            raise KafkaError("the transaction failed while it was written") from None
         written = await asyncio.gather(*sent)
         await producer.commit_transaction()
         return int(written[-1].offset)
@@ -149,7 +156,7 @@ class Transactions:
         while True:
             producer = TransactionProducer(
                 **self._connection.options(),
-                transactional_id=self._identity,
+                transactional_id=self.identity,
                 transaction_timeout_ms=round(self._timeout * 1000),
                 max_request_size=16 << 20,
                 linger_ms=0,
@@ -161,7 +168,7 @@ class Transactions:
                 await end_client(producer)
                 raise SettingError(
                     "kafka.transactional_id",
-                    self._identity,
+                    self.identity,
                     "this user may not use it: grant Describe and Write",
                 ) from None
             except InvalidTransactionTimeout:
@@ -188,7 +195,7 @@ class Transactions:
             if record.key == MARKER:
                 last = record.value
         if last not in {self._last, marker}:
-            raise FencedError(self._identity)
+            raise FencedError(self.identity)
         return last == marker
 
     async def _discard(self) -> None:
@@ -202,10 +209,11 @@ async def read_committed(
     partition: TopicPartition,
     start: int,
     tell: Tell = lambda *_: None,
+    setting: str = "kafka.state_topic",
 ) -> AsyncIterator[ConsumerRecord]:
     """The committed records of a partition, from an offset up to its current end.
 
-    If the broker goes away, reading continues where it stopped.
+    If the broker goes away, reading continues where it stopped. `setting`: names the topic.
     """
     position, end, waits = start, None, _BACKOFF.waits()
     while end is None or position < end:
@@ -229,13 +237,11 @@ async def read_committed(
                 position = moved
         except TopicAuthorizationFailedError:
             raise SettingError(
-                "kafka.state_topic",
-                partition.topic,
-                "this user may not read it: grant Describe and Read",
+                setting, partition.topic, "this user may not read it: grant Describe and Read"
             ) from None
         except (KafkaError, OSError) as error:
             _log.warning("reading %s was interrupted (%s)", partition.topic, reason_of(error))
-            tell(f"waiting for the broker ({reason_of(error)})", None)
+            tell(f"waiting for the broker ({reason_of(error)})", error)
             await asyncio.sleep(next(waits))
         finally:
             await end_client(consumer)

@@ -34,6 +34,8 @@ class Instruments:
         # rate() misses the first event of a label that first appears with that event.
         for outcome in ("accepted", "duplicate", "late", "rejected"):
             self.events.labels(outcome)
+        for why in ("read_again", "missed"):
+            self.closed_step_events.labels(why)
         for reason in Reason:
             self.rejected.labels(reason.value)
         for phase in Phase:
@@ -51,8 +53,9 @@ class Instruments:
         )
         self.closed_step_events = self._counter(
             "closed_step_events_total",
-            "Events whose step was already closed when they were read: re-read after a restart, or "
-            "delayed by a producer's transaction.",
+            "Events whose step was already closed when they were read. read_again: decided before "
+            "a restart. missed: the step was closed without them.",
+            "reason",
         )
         self.records_lost = self._counter(
             "records_lost_total", "Records deleted from the topic before they were read."

@@ -55,7 +55,9 @@ class Metrics(Watcher):
 
     def received(self, batch: Batch, received: Received) -> None:
         self._instruments.records_read.inc(len(batch.records))
-        self._instruments.closed_step_events.inc(received.already_closed)
+        closed_step_events = self._instruments.closed_step_events
+        closed_step_events.labels("read_again").inc(received.already_closed)
+        closed_step_events.labels("missed").inc(received.missed)
         self._instruments.events.labels("late").inc(received.late)
         self._instruments.events.labels("rejected").inc(len(received.rejections))
         for rejection in received.rejections:

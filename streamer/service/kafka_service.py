@@ -18,6 +18,7 @@ from streamer.backoff import Backoff
 from streamer.errors import SettingError, UnreachableError
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import KafkaLedger
+from streamer.kafka.ledger_records import LifeRecord
 from streamer.kafka.reasons import broker_errors, pass_over_orphans
 from streamer.kafka.source import KafkaSource
 from streamer.kafka.startup import (
@@ -39,12 +40,21 @@ from streamer.service.loop import Loop
 from streamer.service.pipeline import Checkpoint
 from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
-from streamer.service.startup import intake_of, life_of, pseudonyms_of, terms_of, timing_of
+from streamer.service.startup import (
+    intake_of,
+    life_of,
+    pseudonyms_of,
+    schedule_of,
+    start_of,
+    terms_of,
+    timing_of,
+)
 from streamer.service.summary import Summary
 from streamer.settings import Settings
 from streamer.stream.engine import AskedBy, Engine
 from streamer.stream.pseudonyms import Pseudonyms
-from streamer.stream.publication import Audience
+from streamer.stream.publication import Audience, PublicSettings
+from streamer.stream.timing import StepTiming
 from streamer.stream.watching import Watcher, Watchers
 
 _log = logging.getLogger(__name__)
@@ -93,7 +103,10 @@ class KafkaService:
 
     async def run(self) -> None:
         settings = self.settings
-        timing, terms = timing_of(settings.stream), terms_of(settings.privacy)
+        timing, terms = timing_of(settings.stream), terms_of(settings.privacy, settings.stream)
+        # Only to find mistakes before anything is changed.
+        schedule_of(settings.stream, settings.kafka.skew_seconds)
+        start_of(settings.stream, timing)
         connection = connection_of(settings.kafka)
         if settings.privacy.key is None and settings.privacy.key_file is None:
             raise SettingError(
@@ -105,7 +118,7 @@ class KafkaService:
         pseudonyms = pseudonyms_of(settings.privacy, None)
         course = Course(
             timing,
-            terms,
+            PublicSettings(terms, settings.kafka.trust_producer_timestamps),
             lambda key: intake_of(settings.stream, timing, key),
             self.asked_by,
             self.watcher,
@@ -139,7 +152,7 @@ class KafkaService:
             await check_one_cluster(connection)
             at_end.push_async_callback(admin.stop)
             await admin.start()
-            await prepare_topics(admin, kafka)
+            await prepare_topics(admin, kafka, self.settings.stream.max_item_bytes)
             at_end.push_async_callback(transactions.stop)
             await transactions.start()
             return Opened(ledger, pseudonyms)
@@ -148,21 +161,29 @@ class KafkaService:
             at_end.push_async_callback(source.stop)
             pipeline = await resume(course, reach_and_fence, at_end, source.start)
             self.engine = pipeline.engine
-            if ledger.follows_lost_state:
-                # Published steps are not decided again, although their events are still there.
-                pipeline.start_at(course.timing.step_at(self.clock()))
+            if self.engine.closed is None:
+                pipeline.start_at(self._first_step(course.timing, ledger.follows_lost_state))
             progress = Progress(
-                *(source, course.timing, self.clock, round(kafka.skew_seconds * 1000)),
+                *(source, schedule_of(self.settings.stream, kafka.skew_seconds), self.clock),
                 round(self.settings.stream.ahead_seconds * 1000),
             )
             self._source, self._progress = source, progress
             partitions = await source.partitions()
             _log.info("reading %s, %d partitions", kafka.events_topic, len(partitions))
+            _log_unique_items(pipeline.engine)
             await Loop(
                 *(source, progress, pipeline, self.status, self.watcher, self._stopping),
                 most_buffered=kafka.max_buffered_events,
                 rejects=rejects_of(kafka, transactions),
             ).run()
+
+    def _first_step(self, timing: StepTiming, follows_lost_state: bool) -> int:
+        """Where a new stream begins: by a setting or by the clock, never with its first event."""
+        start = start_of(self.settings.stream, timing)
+        if start is None or follows_lost_state:
+            # Published steps are not decided again, although their events are still there.
+            return timing.step_at(self.clock())
+        return start
 
     def _transactions(self, connection: Connection) -> Transactions:
         kafka = self.settings.kafka
@@ -193,11 +214,25 @@ class KafkaService:
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
+def _log_unique_items(engine: Engine) -> None:
+    """What δ means for items that a single user holds: the text of such an item may identify."""
+    plan = engine.period.plan if engine.period else engine.terms.plan()
+    expected = plan.unique_items_per_year
+    if expected is None:
+        _log.info("published items of single users are not limited: privacy.users was 0")
+    else:
+        _log.info(
+            "published items of single users: at most %.3g a year expected among %s users",
+            expected,
+            f"{plan.workload.users:,}",
+        )
+
+
 async def peek_journal(connection: Connection, settings: Settings) -> tuple[Restored | None, int]:
     """What the state topic holds, and its size in bytes. Safe while the service is running."""
     topics = ledger_topics(settings.kafka)
     await check_exists(connection, "kafka.state_topic", topics.state)
     records = await read_state(connection, topics.state)
-    life = life_of(timing_of(settings.stream))
-    past = interpret(records.state, topics.state, topics.events, life)
+    life = LifeRecord.of(life_of(timing_of(settings.stream)), topics.events)
+    past = interpret(records.state, topics.state, life)
     return past.restored if past else None, records.size

@@ -218,10 +218,11 @@ class TestNotMore:
     async def test_it_sees_no_other_topic(self, admin, names):
         assert set(await admin.list_topics()) == set(names)
 
-    async def test_it_can_read_events_and_its_journal_only(self, admin, names):
+    async def test_it_can_read_events_its_steps_and_its_journal_only(self, admin, names):
         codes = {name: await self.fetched(admin, name) for name in [*names, FOREIGN]}
         assert {name for name, code in codes.items() if code == 0} == {
             "telemetry.events",
+            "telemetry.steps",
             "telemetry.state",
         }
         assert set(codes.values()) == {0, TopicAuthorizationFailedError.errno}

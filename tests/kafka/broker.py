@@ -69,6 +69,7 @@ class Broker:
     scram_users: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
+    heap: str = "1g"
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -102,7 +103,7 @@ class Broker:
     def start(self) -> None:
         """Start on the data that are there, and wait until it answers."""
         log = (self.directory / "broker.log").open("ab")
-        command = java("kafka.Kafka", str(self.config), heap="1g")
+        command = java("kafka.Kafka", str(self.config), heap=self.heap)
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         log.close()
         deadline = time.monotonic() + START_SECONDS
@@ -122,6 +123,17 @@ class Broker:
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """It keeps its connections, and neither answers nor asks."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, which: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(which)
 
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None:

@@ -7,13 +7,15 @@ CI=true they fail instead.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamer.config import Settings, load
+from streamer.service.clock import wall_clock
+from streamer.stream.timing import format_rfc3339
 from tests.kafka.broker import Broker, BrokerUnavailableError
 
 WITHOUT_A_BROKER = {
@@ -64,9 +66,14 @@ class World:
 
     bootstrap: str
     name: str
+    made_at: int = field(default_factory=wall_clock)
 
     def settings(self, **sections: dict[str, Any]) -> Settings:
-        """Settings for this world: one-second steps; more in sections such as kafka={...}."""
+        """Settings for this world: one-second steps; more in sections such as kafka={...}.
+
+        A new stream begins with the world, so that what a test sends before it starts a
+        service counts.
+        """
         kafka = {
             "bootstrap_servers": self.bootstrap,
             "events_topic": self.topic("events"),
@@ -79,7 +86,11 @@ class World:
             "create_topics": True,
             "skew_seconds": 0.05,
         }
-        stream = {"step_seconds": 1.0, "lateness_seconds": 0.2}
+        stream = {
+            "step_seconds": 1.0,
+            "lateness_seconds": 0.2,
+            "start": format_rfc3339(self.made_at),
+        }
         privacy = {"key": "ab" * 32, "period_steps": 100_000}
         return load(
             {

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from streamer import cli
-from streamer.kafka import transactions
+from streamer.kafka import ledger_records, transactions
 from streamer.kafka.clients import TransactionProducer
 from streamer.ledger.contract import SnapshotRule
 from streamer.service import hosting, line_job, startup  # noqa: F401  (loaded once)
@@ -62,6 +62,7 @@ def serve(order: Order) -> None:
         hosting.KafkaService, asked_by=Repeatable(), checkpoint=watch.passed
     )
     SnapshotRule.LEAST_BYTES = 0
+    ledger_records.CHUNK_BYTES = 50  # each hitter takes a record of its own
     sys.argv = ["streamer", "run", "--config", order.config]
     cli.main()
 

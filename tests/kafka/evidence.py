@@ -86,6 +86,8 @@ class Evidence:
     """By step, whom it charged: from the records of the journal, as they were written."""
     restored: Restored
     snapshots: int
+    split: frozenset[int]
+    """Steps whose hitters took several records of the journal."""
 
     @classmethod
     async def gather(cls, settings: Settings) -> "Evidence":
@@ -111,6 +113,11 @@ class Evidence:
             charged={step: frozenset(users) for step, users in charged.items()},
             restored=await restored(settings),
             snapshots=sum(kind == "snapshot" for (kind, *_), _ in written),
+            split=frozenset(
+                int(place[0])
+                for (kind, *place), _ in written
+                if (kind, place[1:]) == ("hitters", ["1"])
+            ),
         )
 
     def check(self, expected: Reference, settings: Settings) -> None:

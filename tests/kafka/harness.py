@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -55,6 +55,13 @@ async def eventually(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(DEADLINE):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+async def eventually_so(condition: Callable[[], Awaitable[object]]) -> None:
+    """Wait until an answer from the broker is so."""
+    async with asyncio.timeout(DEADLINE):
+        while not await condition():
+            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager

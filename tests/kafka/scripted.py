@@ -21,6 +21,8 @@ from tests.service.repeatable import Repeatable
 CONTRIBUTIONS, REFRESH = 3, 2
 PRIVACY = {"contributions": CONTRIBUTIONS, "refresh_steps": REFRESH, "items": 50}
 PARTITIONS = 3
+SCRIPTED = {"trust_producer_timestamps": True}
+"""Settings of a service that believes the arrivals of a script."""
 _BATCH_BYTES = 1 << 19
 
 

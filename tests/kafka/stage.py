@@ -5,6 +5,7 @@ So each test says when each record arrives and what time it is.
 
 from dataclasses import dataclass, field
 
+from streamer.stream.timing import format_rfc3339
 from tests.kafka.conftest import World
 from tests.kafka.harness import (
     Clock,
@@ -41,6 +42,7 @@ class Stage:
     kafka: dict = field(default_factory=dict)
     clock: Clock = field(default_factory=lambda: Clock(at(STEP, 500)))
     decider: RepeatingDecider = field(default_factory=lambda: RepeatingDecider(threshold=1))
+    start: str | None = field(default_factory=lambda: format_rfc3339(at(STEP - 1)))
     sent: int = 0
 
     @classmethod
@@ -58,8 +60,14 @@ class Stage:
     def run(self, **changes):
         """One service after the other: each with the same clock and decider."""
         settings = self.world.settings(
-            stream={"epoch": "2023-11-14T22:13:20Z", "ahead_seconds": AHEAD / 1000},
-            kafka=self.kafka | changes,
+            stream={
+                "epoch": format_rfc3339(EPOCH),
+                "start": self.start,
+                "ahead_seconds": AHEAD / 1000,
+                # With a clock that stands still nothing else would be published.
+                "publish_delay_seconds": 0.0,
+            },
+            kafka={"trust_producer_timestamps": True} | self.kafka | changes,
         )
         return running(settings, clock=self.clock, asked_by=self.decider)
 

@@ -17,12 +17,17 @@ import pytest
 from tests.test_architecture import imported, modules, name_of
 
 OURS = {"kafka/clients.py"}
-PRIVATE_MODULES = {"aiokafka.consumer.fetcher", "aiokafka.producer.sender"}
+PRIVATE_MODULES = {
+    "aiokafka.consumer.fetcher",
+    "aiokafka.producer.sender",
+    "aiokafka.protocol.offset",
+}
 
 WHAT_TO_DO = """\
 aiokafka {version}: {change}.
 streamer/kafka/clients.py uses private parts of aiokafka 0.14.
-1. Compare aiokafka/consumer/fetcher.py and aiokafka/producer/sender.py of both versions.
+1. Compare aiokafka/consumer/fetcher.py, aiokafka/producer/sender.py and
+   aiokafka/protocol/offset.py of both versions.
 2. Adapt the module, and what this test expects.
 3. Run tests/kafka, and python -m benchmarks.batches with both versions.
 4. Then raise the bound in pyproject.toml, and constraints.txt.
@@ -30,6 +35,16 @@ Until that is done, keep aiokafka below this version."""
 
 CALLED = {
     "aiokafka:AIOKafkaConsumer.start": "(self)",
+    "aiokafka.client:AIOKafkaClient.add_topic": "(self, topic)",
+    "aiokafka.client:AIOKafkaClient.force_metadata_update": "(self)",
+    "aiokafka.client:AIOKafkaClient.send": (
+        "(self, node_id, request, *, group=<ConnectionGroup.DEFAULT: 0>)"
+    ),
+    "aiokafka.cluster:ClusterMetadata.leader_for_partition": "(self, partition)",
+    "aiokafka.protocol.offset:OffsetRequest.__init__": (
+        "(self, replica_id: int, isolation_level: int, "
+        "topics: list[tuple[str, list[tuple[int, int]]]])"
+    ),
     "aiokafka.consumer.fetcher:Fetcher.fetched_records": (
         "(self, partitions, timeout=0, max_records=None)"
     ),
@@ -58,7 +73,7 @@ CALLED = {
 """What our modules call or override, with its parameters."""
 
 KEPT = {
-    "aiokafka:AIOKafkaConsumer": {"_client", "_fetcher"},
+    "aiokafka:AIOKafkaConsumer": {"_client", "_fetcher", "_request_timeout_ms"},
     "aiokafka:AIOKafkaProducer": {"client", "_sender"},
     "aiokafka.consumer.fetcher:Fetcher": {"_records", "OrderedDict"},
     "aiokafka.consumer.fetcher:FetchResult": {"_topic_partition", "_partition_records"},
@@ -111,6 +126,14 @@ class TestWhatWeUse:
         asked = set(unpack.__code__.co_names) & set(offered)
         if asked != READ_OF_BATCHES:
             changed(f"it reads {sorted(asked)} of a batch, no longer {sorted(READ_OF_BATCHES)}")
+
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_answers_about_offsets_have_the_same_fields(self, number):
+        schema = found(f"aiokafka.protocol.offset:OffsetResponse_v{number}").SCHEMA
+        topics = schema.fields[schema.names.index("topics")].array_of
+        names = topics.fields[topics.names.index("partitions")].array_of.names
+        if tuple(names) != ("partition", "error_code", "timestamp", "offset"):
+            changed(f"version {number} of the answer about offsets has {names}")
 
     def test_the_wait_between_transactions_is_the_same(self):
         wait = found("aiokafka.producer.sender:BACKOFF_OVERRIDE")

@@ -24,13 +24,14 @@ from tests.kafka.crash_child import ANY, POINTS, Fate
 from tests.kafka.evidence import Evidence, closed, covered
 from tests.kafka.harness import values_of
 from tests.kafka.instances import Deployed, Instance, instances, mortal_broker, until
-from tests.kafka.scripted import Sent, make_topic, produce
+from tests.kafka.scripted import SCRIPTED, Sent, make_topic, produce
 from tests.kafka.trials import Backlog, LiveStream, wait_until_now_is_closed
 
 pytestmark = pytest.mark.chaos
 KILLS, BROKER_KILLS, ROUNDS = 100, 10, 24
 SEEDS = (7, 8)
 DAY = 1440
+MINUTES = {"step_seconds": 60, "lateness_seconds": 60}
 LONGEST = 600
 """Seconds."""
 
@@ -164,16 +165,18 @@ def test_everything_at_once(tmp_path, seed):
 
 
 def test_a_day_in_minutes(bootstrap, tmp_path, world):
+    began_at = datetime.now(UTC) - timedelta(days=1, minutes=5)
     settings = world.settings(
-        stream={"step_seconds": 60, "lateness_seconds": 60},
+        stream=MINUTES | {"start": began_at.isoformat()},
         privacy={"beta": 1e-7, "period_steps": 1440},
+        kafka=SCRIPTED,
     )
-    weight = terms_of(settings.privacy).plan().guaranteed_weight
+    weight = terms_of(settings.privacy, settings.stream).plan().guaranteed_weight
     fleet = Fleet(
         users=12_000,
         steps=DAY,
         seed=7,
-        start=datetime.now(UTC) - timedelta(days=1, minutes=5),
+        start=began_at,
         active=0.05,
         exponent=0.3,
         outbreaks=(
@@ -214,12 +217,13 @@ def test_a_day_in_minutes(bootstrap, tmp_path, world):
 
 @pytest.mark.parametrize("even", [True, False], ids=["even", "uneven"])
 def test_a_backlog_of_three_million_events_fits_into_memory(world, tmp_path, even):
+    began_at = datetime.now(UTC) - timedelta(minutes=90)
     settings = world.settings(
-        stream={"step_seconds": 60, "lateness_seconds": 60},
+        stream=MINUTES | {"start": began_at.isoformat()},
         privacy={"period_steps": 1440},
-        kafka={"max_buffered_events": 200_000},
+        kafka=SCRIPTED | {"max_buffered_events": 200_000},
     )
-    fleet = Fleet(users=100_000, steps=84, seed=8, start=datetime.now(UTC) - timedelta(minutes=90))
+    fleet = Fleet(users=100_000, steps=84, seed=8, start=began_at)
 
     def place(user: int) -> int:
         """One partition holds nearly everything: the others are read far ahead of it."""

@@ -11,6 +11,7 @@ import json
 import secrets
 import signal
 import time
+from collections import Counter
 
 import pytest
 
@@ -74,6 +75,9 @@ def test_the_stream_has_something_to_lose(killed):
     backlog, evidence = killed
     assert len(backlog.expected.hitters) > 50
     assert evidence.snapshots > 3
+    hitters = Counter(hitter["step"] for hitter in evidence.hitters)
+    assert evidence.split == {step for step, number in hitters.items() if number > 1}
+    assert len(evidence.split) > 5
     assert evidence.restored.state.period.number == 1
     assert evidence.restored.state.charges.max() == CONTRIBUTIONS
 

@@ -13,14 +13,26 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streamer.errors import UnusableJournalError
 from streamer.kafka import ledger as kafka
-from streamer.kafka import ledger_records
+from streamer.kafka import ledger_records, steps_topic
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger_restore import read_past
+from streamer.kafka.startup import topic_needs
 from streamer.kafka.transactions import ends_of
 from streamer.ledger import past
 from streamer.ledger.contract import Life
-from tests.kafka.harness import admin_of, records_of
-from tests.ledger.making import counters_of, entry, facts_of, keep, period_at, times, users
+from streamer.service.kafka_service import peek_journal
+from streamer.stream.timing import StepTiming
+from tests.kafka.harness import Record, admin_of, produce, records_of
+from tests.ledger.making import (
+    counters_of,
+    entry,
+    facts_of,
+    keep,
+    period_at,
+    publication_of,
+    times,
+    users,
+)
 from tests.ledger.stores import KafkaStore
 
 
@@ -127,6 +139,68 @@ class TestKeys:
         assert restored.state.users.tolist() == sorted(expected)
 
 
+class TestSplit:
+    """Decisions whose hitters take several records."""
+
+    ITEMS = tuple(f"item {number}" for number in range(20))
+
+    @pytest.fixture
+    def small(self, monkeypatch):
+        monkeypatch.setattr(ledger_records, "CHUNK_BYTES", 200)
+
+    async def test_parts_are_kept_in_the_transaction_of_their_step(self, store, small):
+        async with store.resumed() as ledger:
+            await ledger.append(entry(3, [1], self.ITEMS))
+        parts = [key for key in await store.state() if key.startswith("hitters/")]
+        assert parts == [f"hitters/3/{part}" for part in range(len(parts))]
+        assert len(parts) > 2
+        keys = [key.decode() for _, _, key, _ in await store.contents()]
+        claimed, appended = (place for place, key in enumerate(keys) if key == "transaction")
+        assert all(claimed < keys.index(key) < appended for key in ("step/3", *parts))
+
+    async def test_parts_are_deleted_with_their_step(self, store, small, monkeypatch):
+        for room in (past, kafka):
+            monkeypatch.setattr(room, "HISTORY", 2)
+        await kept(store, entry(3, [1], self.ITEMS, period=period_at(3, refresh_steps=1)))
+        for step in (4, 5):  # after restarts: what is known of them is restored
+            await kept(store, entry(step, period=period_at(step, refresh_steps=1)))
+        assert kinds(await store.state()) == {"life", "published", "period", "step", "charges"}
+
+    async def test_each_missing_part_is_noticed(self, store, small):
+        await kept(store, entry(3, [1], self.ITEMS))
+        state = await store.state()
+        for key in [key for key in state if key.startswith("hitters/")]:
+            await store.put({key.encode(): None})
+            with pytest.raises(UnusableJournalError, match=rf"\({key} is missing\): restore it"):
+                await store.restored()
+            await store.put({key.encode(): state[key]})
+        assert len((await store.restored()).last.decided.hitters) == len(self.ITEMS)
+
+    async def test_version_0_1_0_refuses_what_it_would_read_in_part(self, store, small):
+        await kept(store, entry(3, [1], self.ITEMS))
+        entries = msgspec.json.decode((await store.state())["step/3"])
+        assert entries["hitters"] is None, "that version wants an array"
+
+    async def test_topics_whose_limits_are_just_large_enough_take_all_there_can_be(self, world):
+        """Thousands of the longest items, all of which JSON escapes, and full parts of users."""
+        needs = {need.setting: need for need in topic_needs(world.settings().kafka, 1024)}
+        state, hitters = needs["kafka.state_topic"], needs["kafka.hitters_topic"]
+        store = KafkaStore(world)
+        await store.make(
+            hitters={"max_message_bytes": str(hitters.message_bytes)},
+            max_message_bytes=str(state.message_bytes),
+        )
+        items = [f"{number:04d}" + "\x01" * 1020 for number in range(2_000)]
+        people = range(2**64 - 120_000, 2**64)
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(3, people, items))
+            await ledger.snapshot(users(*people), times(*[1] * len(people)))
+        restored = await store.restored()
+        assert [hitter.item for hitter in restored.last.decided.hitters] == items
+        assert len(restored.state.users) == len(people)
+        assert len((await store.published())[0]) == len(items)
+
+
 class TestHistory:
     @pytest.fixture(autouse=True)
     def short(self, monkeypatch):
@@ -178,6 +252,30 @@ class TestRefused:
             await store.restored(topics=others)
         assert (await store.restored()).state.closed == 3
 
+    async def test_another_identity_names_the_setting(self, store):
+        await kept(store, entry(3, [1]))
+        message = r"created with another kafka\.transactional_id .*, not other\): .*; use the old"
+        with pytest.raises(UnusableJournalError, match=message):
+            await store.restored(identity="other")
+        assert (await store.restored()).state.closed == 3
+
+    async def test_another_cluster_names_the_setting(self, store):
+        await kept(store, entry(3, [1]))
+        life = msgspec.json.decode((await store.state())["life"])
+        await store.put({b"life": msgspec.json.encode(life | {"cluster_id": "elsewhere"})})
+        message = r"created with another kafka\.bootstrap_servers \(cluster_id elsewhere, not "
+        with pytest.raises(UnusableJournalError, match=message):
+            await store.restored()
+
+    async def test_a_look_at_it_does_not_ask_for_its_identity(self, store):
+        await kept(store, entry(3, [1]))
+        topics = {f"{kind}_topic": getattr(store.topics, kind) for kind in ("state", "events")}
+        settings = store.world.settings(
+            stream={"step_seconds": 60}, kafka={"transactional_id": "other", **topics}
+        )
+        restored, _ = await peek_journal(Connection((store.world.bootstrap,)), settings)
+        assert restored.state.closed == 3
+
     async def test_a_newer_format(self, store):
         await kept(store, entry(3, [1]))
         await store.put({b"life": msgspec.json.encode({"format": 2, "all": "new"})})
@@ -209,6 +307,120 @@ class TestRefused:
         await store.put({key: value})
         with pytest.raises(UnusableJournalError, match=store.topics.state):
             await store.restored()
+
+
+class TestIdentity:
+    async def test_one_without_ids_is_accepted_and_gets_them_with_the_next_decision(self, store):
+        """As version 0.1.0 wrote them."""
+        await kept(store, entry(3, [1]))
+        whole = msgspec.json.decode((await store.state())["life"])
+        assert whole["transactional_id"] == store.world.name
+        bare = {name: whole[name] for name in ("format", "length_ms", "epoch_ms", "events_topic")}
+        await store.put({b"life": msgspec.json.encode(bare)})
+        async with store.resumed() as ledger:
+            assert msgspec.json.decode((await store.state())["life"]) == bare
+            await ledger.append(entry(4, [1]))
+        assert msgspec.json.decode((await store.state())["life"]) == whole
+        before = len(await store.contents())
+        async with store.resumed() as ledger:
+            await ledger.append(entry(5))
+        assert len(await store.contents()) == before + 3, "two markers and a step"
+
+
+class TestBehind:
+    """An older copy of the state topic would decide again what was published."""
+
+    @pytest.fixture
+    async def older(self, store):
+        """Its steps topic holds step 4, of which it knows nothing."""
+        await kept(store, entry(3, [1]))
+        copy = await store.copy()
+        await kept(store, entry(4, [1], ["a"]))
+        await store.bring_back(copy)
+        return store
+
+    async def refusal(self, store, **changes):
+        with pytest.raises(UnusableJournalError) as refusal:
+            await store.restored(**changes)
+        assert "\n" not in str(refusal.value)
+        return str(refusal.value)
+
+    async def test_the_sentence_says_what_to_do(self, older):
+        sentence = await self.refusal(older)
+        topics = older.topics
+        assert sentence.startswith(
+            f"the state topic {topics.state} is behind what was published: it ends with step 3, "
+            f"but {topics.steps} holds step 4"
+        )
+        assert "name a new, empty topic in kafka.state_topic and set kafka.start_anew" in sentence
+
+    async def test_to_start_anew_takes_an_empty_one(self, older):
+        assert "is behind" in await self.refusal(older, start_anew=True)
+        await older.lose_ledger()
+        assert await older.restored(start_anew=True) is None
+
+    async def test_one_that_is_decided_but_not_published_in_the_copy_is_behind_too(self, store):
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(3, [1]))
+            await ledger.append(entry(4, [1], ["a"]))
+            copy = await store.copy()
+            await ledger.publish(publication_of(entry(4, [1], ["a"]).decided))
+        assert (await store.restored()).published == 4
+        await store.bring_back(copy)
+        assert "it ends with step 3" in await self.refusal(store)
+
+    async def test_marks_and_aborted_records_behind_the_last_step_do_not_hide_it(
+        self, older, monkeypatch
+    ):
+        monkeypatch.setattr(steps_topic, "_LOOK_BACK", 2)
+        for _ in range(5):
+            producer = await in_a_transaction(older, older.topics.steps, b"4", b"nonsense")
+            await producer.abort_transaction()
+            await producer.stop()
+        assert "holds step 4" in await self.refusal(older)
+
+    async def test_nor_do_records_of_somebody_else(self, older, monkeypatch):
+        monkeypatch.setattr(steps_topic, "_LOOK_BACK", 2)
+        foreign = [None, b"", b"\xff\xfe", b"[]", b'{"step":9}', *[b"more"] * 9]
+        records = [Record(value, key=b"foreign") for value in foreign]
+        await produce(older.world.bootstrap, older.topics.steps, records)
+        assert "holds step 4" in await self.refusal(older)
+
+    async def test_a_step_that_was_aborted_was_not_published(self, store):
+        await kept(store, entry(3, [1]))
+        later = msgspec.json.encode(publication_of(entry(9).decided, 8).steps[0])
+        producer = await in_a_transaction(store, store.topics.steps, b"9", later)
+        await producer.abort_transaction()
+        await producer.stop()
+        assert (await store.restored()).published == 3
+
+    async def test_the_latest_of_several_partitions_counts(self, world):
+        store = KafkaStore(world)
+        await store.make(steps_partitions=3)
+        await kept(store, entry(3, [1]))
+        copy = await store.copy()
+        await kept(store, *(entry(step) for step in range(4, 20)))
+        records = await records_of(world.bootstrap, store.topics.steps)
+        assert len({record.partition for record in records}) == 3
+        assert (await store.restored()).published == 19
+        await store.bring_back(copy)
+        assert "holds step 19" in await self.refusal(store)
+
+    async def test_a_steps_topic_that_retention_has_emptied_says_nothing(self, older):
+        partition = TopicPartition(older.topics.steps, 0)
+        async with admin_of(older.world.bootstrap) as admin:
+            await admin.delete_records({partition: RecordsToDelete(before_offset=-1)})
+        assert (await older.restored()).published == 3
+
+    async def test_steps_of_another_life_say_nothing(self, store):
+        """A stream that was started anew with longer steps has lower numbers."""
+        await kept(store, entry(3, [1]))
+        seconds = publication_of(entry(400).decided, 399, StepTiming(1_000)).steps[0]
+        odd = msgspec.structs.replace(seconds, step=10**30, end="whenever")
+        for each in (seconds, odd):
+            value = Record(msgspec.json.encode(each), key=b"400")
+            await produce(store.world.bootstrap, store.topics.steps, [value])
+            assert (await store.restored()).published == 3
 
 
 class TestMissing:
@@ -315,14 +527,14 @@ class TestWhatIsRead:
         assert (await store.restored()).state.closed == 3
 
 
-async def in_a_transaction(store):
-    """A producer of the ledger's identity that wrote nonsense and did not commit it."""
+async def in_a_transaction(store, topic=None, key=b"step/4", value=b"nonsense"):
+    """A producer of the ledger's identity that wrote something and did not commit it."""
     producer = AIOKafkaProducer(
         bootstrap_servers=store.world.bootstrap, transactional_id=store.world.name
     )
     await producer.start()
     await producer.begin_transaction()
-    await producer.send_and_wait(store.topics.state, b"nonsense", b"step/4")
+    await producer.send_and_wait(topic or store.topics.state, value, key)
     return producer
 
 

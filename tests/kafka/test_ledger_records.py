@@ -5,12 +5,22 @@ import pytest
 
 from streamer.kafka import ledger_records
 from streamer.kafka.ledger_records import (
+    CHUNK_BYTES,
     CHUNK_USERS,
+    LARGEST_STATE,
+    LARGEST_STEP,
+    StepEntry,
     chunks_of,
     counter_chunks,
     counters_of,
+    decode_hitters,
+    encode,
+    largest_result,
+    step_records,
     users_of,
 )
+from streamer.monitors.seam import Hitter
+from streamer.stream.records import ResultRecord, StepRecord
 
 LARGEST_RECORD = 1_000_000
 """Brokers take a little more than this by default."""
@@ -96,3 +106,61 @@ def test_a_part_of_nobody_is_refused():
     # Nobody is never written, and four zeros are the checksum of nothing.
     with pytest.raises(ValueError, match="checksum"):
         users_of(bytes(4))
+
+
+def step_entry(*items, partitions=3):
+    hitters = tuple(Hitter(item, -(2**63)) for item in items)
+    offsets = {str(number): 2**63 - 1 for number in range(partitions)}
+    return StepEntry(2**40, 2**40, 2**40, hitters, offsets, 2**40, 2**40)
+
+
+def test_a_decision_that_fits_is_one_record():
+    entry = step_entry("a", "b")
+    assert step_records(entry) == (entry, {f"step/{2**40}": encode(entry)})
+
+
+@pytest.mark.parametrize(
+    ("item", "number", "chunk"),
+    [
+        ("a", 1, 100),
+        ("a", 2, 100),
+        ("a", 300, 100),
+        ("🦜" * 700, 2_000, CHUNK_BYTES),
+        ("\x01" * (1 << 16), 30, CHUNK_BYTES),
+    ],
+)
+def test_hitters_come_back_in_their_order_from_parts_that_brokers_take(
+    monkeypatch, item, number, chunk
+):
+    monkeypatch.setattr(ledger_records, "CHUNK_BYTES", chunk)
+    entry = step_entry(*(item if place % 3 else "b" for place in range(number)))
+    kept, records = step_records(entry)
+    assert kept.hitters is None
+    value, *parts = records.values()
+    assert [*records] == [f"step/{2**40}", *kept.part_keys]
+    assert value == encode(kept)
+    assert tuple(hitter for part in parts for hitter in decode_hitters(part)) == entry.hitters
+    assert max(map(len, parts)) <= chunk
+
+
+def test_a_decision_without_hitters_is_never_split(monkeypatch):
+    monkeypatch.setattr(ledger_records, "CHUNK_BYTES", 1)
+    assert len(step_records(step_entry())[1]) == 1
+
+
+def test_records_of_the_state_are_not_larger_than_is_said():
+    [counters] = counter_chunks(
+        np.arange(CHUNK_USERS, dtype=np.uint64), np.ones(CHUNK_USERS, dtype=np.uint16)
+    )
+    _, records = step_records(step_entry(*["a" * 1_000] * 5_000, partitions=15_000))
+    assert len(records) > 10
+    assert CHUNK_BYTES < max(map(len, [counters, *records.values()])) <= LARGEST_STATE - 100
+
+
+@pytest.mark.parametrize("item", ["\x01" * 1024, '"' * 1024, "ü" * 512, "\u2028" * 341, ""])
+def test_published_records_are_not_larger_than_is_said(item):
+    times = ("-9999-12-31T23:59:59.999Z",) * 2
+    numbers = (*[-(2**63)] * 3, *[1.2345678901234567e-100] * 2, *[2**63] * 2)
+    result = encode(ResultRecord(-(2**63), *times, item, *numbers))
+    assert len(result) + len(item.encode()) <= largest_result(1024)
+    assert len(encode(StepRecord(-(2**63), *times, 2**63, 2**63, -(2**63)))) <= LARGEST_STEP

@@ -108,6 +108,8 @@ async def test_every_line_is_an_object_that_says_when_who_and_what(world, serve)
     messages = [line["message"] for line in service.lines]
     assert messages[0].startswith("metrics and health at http://127.0.0.1:")
     assert messages[-1] == "shutting down on SIGTERM" or "closed, hitters" in messages[-1]
+    [unique] = [message for message in messages if "items of single users" in message]
+    assert unique.endswith(" a year expected among 1,000,000 users")
 
 
 async def test_each_record_of_the_steps_topic_is_one_line_and_nothing_more(world, serve):

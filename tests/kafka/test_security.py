@@ -347,7 +347,9 @@ class TestPermissions:
         return scram | {"sasl_username": GUEST}
 
     async def make_topics(self, world):
-        for kind in ("events", "hitters", "steps", "rejected"):
+        by_broker = {"message_timestamp_type": "LogAppendTime"}
+        await make_topic(world.bootstrap, world.topic("events"), **by_broker)
+        for kind in ("hitters", "steps", "rejected"):
             await make_topic(world.bootstrap, world.topic(kind))
         await make_topic(world.bootstrap, world.topic("state"), cleanup_policy="compact")
 

@@ -1,17 +1,26 @@
 """Events from a real topic: where reading begins, goes on, and begins again."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.client import AIOKafkaClient
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.errors import (
+    InvalidRequestError,
+    KafkaConnectionError,
+    LeaderNotAvailableError,
+    NotLeaderForPartitionError,
+)
+from aiokafka.protocol.offset import OffsetRequest
 
 from streamer.errors import UnreachableError
 from streamer.kafka.clients import BatchConsumer
 from streamer.kafka.connection import Connection
-from streamer.kafka.source import COMMIT_SECONDS, WATCHDOG_SECONDS, KafkaSource
+from streamer.kafka.source import COMMIT_SECONDS, HELD_SECONDS, WATCHDOG_SECONDS, KafkaSource
 from streamer.kafka.topics import TopicAdmin
 from tests.kafka.conftest import World
 from tests.kafka.harness import (
@@ -21,6 +30,7 @@ from tests.kafka.harness import (
     add_partitions,
     admin_of,
     eventually,
+    eventually_so,
     make_topic,
     produce,
     tool,
@@ -76,7 +86,7 @@ class KafkaRig:
             raise KafkaConnectionError("gone")
 
         self.patch.setattr(BatchConsumer, "getmany", fail)
-        self.patch.setattr(BatchConsumer, "end_offsets", fail)
+        self.patch.setattr(BatchConsumer, "log_ends", fail)
         self.patch.setattr(TopicAdmin, "partitions", fail)
 
     def come_back(self):
@@ -175,7 +185,10 @@ class TestEventsThatAreLost:
         await forget(world, 0, 2)
         await source.start({"0": 0})
         assert await read(source, 1) == {"0": [b"c"]}
-        assert "partition 0 was to be read on at offset 0, but begins at 2" in caplog.text
+        assert (
+            "partition 0: reading should continue at offset 0, but the partition starts at 2"
+            in caplog.text
+        )
 
     async def test_before_the_first_start_are_none_of_ours(self, world, source, caplog):
         await put(world, 0, b"a", b"b", b"c")
@@ -188,7 +201,10 @@ class TestEventsThatAreLost:
         await put(world, 0, b"a")
         await source.start({"0": 100})
         assert await read(source, 1) == {"0": [b"a"]}
-        assert "partition 0 was to be read on at offset 100, but ends at 1" in caplog.text
+        assert (
+            "partition 0: reading should continue at offset 100, but the partition ends at 1"
+            in caplog.text
+        )
 
     async def test_while_the_service_runs(self, world, caplog, monkeypatch):
         stage = await Stage.make(world)
@@ -210,7 +226,10 @@ class TestEventsThatAreLost:
             stage.clock.now = over(STEP)
             await eventually(lambda: service.engine.closed == STEP)
         assert stage.counts == {STEP: 3}
-        assert "partition 0 was to be read on at offset 1, but begins at 4" in caplog.text
+        assert (
+            "partition 0: reading should continue at offset 1, but the partition starts at 4"
+            in caplog.text
+        )
 
 
 async def committed(world):
@@ -235,6 +254,129 @@ async def test_lag_is_what_kafka_s_own_tool_says(world, source, seconds):
     header = next(line.split() for line in told.splitlines() if "LAG" in line)
     lags = {row[header.index("PARTITION")]: row[header.index("LAG")] for row in rows}
     assert lags == {"0": "3", "1": "2"}
+
+
+@asynccontextmanager
+async def open_transaction(world, partition, *values):
+    """Records that the leader has and nobody can read before the block ends."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=world.bootstrap, transactional_id=f"{world.name}-other"
+    )
+    await producer.start()
+    try:
+        await producer.begin_transaction()
+        for value in values:
+            await producer.send_and_wait(world.topic("events"), value, partition=partition)
+        yield
+        await producer.commit_transaction()
+    finally:
+        await producer.stop()
+
+
+class TestWhatCannotBeReadYet:
+    async def test_a_partition_is_not_drained_before_the_end_of_its_leader_s_log(
+        self, world, source
+    ):
+        await put(world, 0, b"a")
+        await source.start({})
+        await read(source, 1)
+        async with open_transaction(world, 0, b"b", b"c"):
+            assert await source.poll(0) == []
+            assert await source.drained() == {"1"}
+            assert source.lag() == {"0": 2, "1": 0}
+        assert await read(source, 2) == {"0": [b"b", b"c"]}
+        await eventually_so(lambda: drained_is(source, {"0", "1"}))
+
+    async def test_it_is_logged_once_what_steps_wait_for(self, world, source, seconds, caplog):
+        await source.start({})
+        with caplog.at_level("INFO"):
+            async with open_transaction(world, 0, b"b", b"c"):
+                await source.drained()
+                seconds.now += HELD_SECONDS
+                await source.drained()
+                assert "steps wait" not in caplog.text
+                seconds.now += 1
+                for _ in range(3):
+                    assert await source.drained() == {"1"}
+            assert caplog.text.count("partition 0: steps wait for 2 records") == 1
+            await read(source, 2)
+            await eventually_so(lambda: drained_is(source, {"0", "1"}))
+        assert "partition 0: reading continues at offset 0" in caplog.text
+
+    async def test_no_consumer_is_replaced_because_of_it(self, world, source, seconds, caplog):
+        await source.start({})
+        async with open_transaction(world, 0, b"b"):
+            for _ in range(3):
+                assert await source.drained() == {"1"}
+                seconds.now += WATCHDOG_SECONDS + 1
+        assert "reconnecting" not in caplog.text
+
+    async def test_a_leader_that_names_an_earlier_end_has_not_answered(
+        self, world, source, monkeypatch
+    ):
+        await put(world, 0, b"a", b"b")
+        await source.start({})
+        await read(source, 2)
+
+        async def earlier(consumer, partitions):
+            return dict.fromkeys(partitions, 0)
+
+        monkeypatch.setattr(BatchConsumer, "log_ends", earlier)
+        assert await source.drained() == {"1"}
+
+    @pytest.mark.parametrize("error", [NotLeaderForPartitionError, LeaderNotAvailableError])
+    async def test_a_leader_that_moves_is_asked_again(self, world, source, monkeypatch, error):
+        await source.start({})
+        send, refused = AIOKafkaClient.send, []
+
+        async def moving(client, node, request, **options):
+            if isinstance(request, OffsetRequest) and len(refused) < 2:
+                refused.append(node)
+                raise error
+            return await send(client, node, request, **options)
+
+        monkeypatch.setattr(AIOKafkaClient, "send", moving)
+        assert await source.drained() == {"0", "1"}
+        assert len(refused) == 2
+
+    async def test_one_that_never_answers_is_waited_for(self, world, source, monkeypatch):
+        await source.start({})
+        monkeypatch.setattr(ClusterMetadata, "leader_for_partition", lambda *_: -1)
+        with pytest.raises(UnreachableError, match="where the leaders' logs end"):
+            await source.drained()
+
+    async def test_one_that_refuses_is_not_believed_to_have_nothing(
+        self, world, source, monkeypatch
+    ):
+        await source.start({})
+
+        async def refusing(*_, **__):
+            raise InvalidRequestError("no")
+
+        monkeypatch.setattr(AIOKafkaClient, "send", refusing)
+        with pytest.raises(UnreachableError, match="no"):
+            await source.drained()
+
+
+async def drained_is(source, partitions):
+    await source.poll(0)
+    return await source.drained() == partitions
+
+
+async def test_after_a_restart_events_of_closed_steps_are_read_again_not_missed(world):
+    stage = await Stage.make(world)
+    await stage.send(at(STEP + 1, 10), time=at(STEP + 1, 10))
+    await stage.send(at(STEP + 1, 20), number=2, time=at(STEP, 990))
+    async with stage.run() as service:
+        await eventually(lambda: service.engine.intake.buffered == 3)
+        stage.clock.now = over(STEP)
+        await eventually(lambda: service.engine.closed == STEP)
+    async with stage.run() as service:
+        await eventually(lambda: service.summary.records == 3)
+        assert (service.summary.already_closed, service.summary.missed) == (2, 0)
+        await stage.send(at(STEP + 1, 30), number=4, time=at(STEP, 990))
+        await eventually(lambda: service.summary.records == 7)
+        assert (service.summary.already_closed, service.summary.missed) == (2, 4)
 
 
 async def test_offsets_are_committed_now_and_then(world, source, seconds):

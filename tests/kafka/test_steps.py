@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaProducer
 from streamer.errors import FencedError, UnusableJournalError
 from streamer.kafka.source import KafkaSource
 from streamer.stream.publication import LONG_RUN
+from streamer.stream.timing import format_rfc3339
 from tests.kafka.harness import Record, add_partitions, event, eventually
 from tests.kafka.stage import AHEAD, LATENESS, STEP, Stage, at, over
 
@@ -122,6 +123,23 @@ class TestClosing:
         async with stage.run() as service:
             stage.clock.now = over(STEP + 1)
             await eventually(lambda: service.engine.closed == STEP + 1)
+
+
+class TestNewStreams:
+    @pytest.mark.parametrize(("start", "first"), [(None, STEP), (at(STEP - 3, 10), STEP - 3)])
+    async def test_they_begin_with_the_clock_or_where_they_are_told(self, staged, start, first):
+        """Never with the first event, which somebody sent."""
+        stage = await staged()
+        stage.start = start and format_rfc3339(start)
+        await stage.send(at(STEP - 5, 100))
+        await stage.send(at(STEP - 2, 100), number=2)
+        await stage.send(at(STEP, 100), number=3)
+        async with stage.run() as service:
+            stage.clock.now = over(STEP)
+            await eventually(lambda: service.engine.closed == STEP)
+        counts = {STEP - 2: 2, STEP: 3}
+        assert stage.counts == {step: n for step, n in counts.items() if step >= first}
+        assert covered(await stage.steps()) == list(range(first, STEP + 1))
 
 
 class TestFates:

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from streamer.errors import SettingError
-from streamer.kafka.startup import connection_of, prepare_topics
+from streamer.kafka.startup import connection_of, prepare_topics, topic_needs
 from streamer.kafka.topics import TopicAdmin, check_exists
+from streamer.stream.timing import StepTiming
+from streamer.web.board import Board
 from tests.kafka.harness import (
     Record,
     event,
@@ -21,6 +23,10 @@ from tests.kafka.harness import (
 )
 
 KINDS = ("events", "hitters", "steps", "rejected", "state")
+CONFIG = {
+    "events": {"message_timestamp_type": "LogAppendTime"},
+    "state": {"cleanup_policy": "compact"},
+}
 PROGRAMS = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
@@ -29,11 +35,11 @@ PROGRAMS = {
 
 async def prepare(world, **kafka):
     """What the service does with topics at its start; facts about all of them."""
-    settings = world.settings(kafka=kafka).kafka
-    admin = TopicAdmin(connection_of(settings))
+    settings = world.settings(kafka=kafka)
+    admin = TopicAdmin(connection_of(settings.kafka))
     await admin.start()
     try:
-        await prepare_topics(admin, settings)
+        await prepare_topics(admin, settings.kafka, settings.stream.max_item_bytes)
         return {kind: await admin.facts(world.topic(kind)) for kind in KINDS}
     finally:
         await admin.stop()
@@ -49,8 +55,7 @@ async def refusal(world, **kafka):
 
 async def make(world, *kinds):
     for kind in kinds:
-        config = {"cleanup_policy": "compact"} if kind == "state" else {}
-        await make_topic(world.bootstrap, world.topic(kind), **config)
+        await make_topic(world.bootstrap, world.topic(kind), **CONFIG.get(kind, {}))
 
 
 async def follow(sentence):
@@ -69,7 +74,8 @@ async def test_topics_are_made_as_they_must_be(world):
 
 
 async def test_topics_that_are_there_are_left_as_they_are(world):
-    await make_topic(world.bootstrap, world.topic("events"), partitions=2, retention_ms="12345")
+    config = CONFIG["events"] | {"retention_ms": "12345"}
+    await make_topic(world.bootstrap, world.topic("events"), partitions=2, **config)
     facts = await prepare(world, events_partitions=3)
     assert facts["events"].partitions == 2
     assert facts["events"].config["retention.ms"] == "12345"
@@ -125,13 +131,26 @@ async def test_what_the_broker_does_not_make_is_told_with_its_reason(world):
 
 
 class TestTimestamps:
-    async def test_producers_who_tell_the_time_are_spoken_of_once(self, world, caplog):
+    async def test_producers_who_tell_the_time_are_refused_until_that_is_set_right(self, world):
         await make_topic(world.bootstrap, world.topic("events"))
-        async with running(world.settings()):
-            pass
+        sentence = await refusal(world)
+        assert sentence.startswith(
+            f"kafka.events_topic is {world.topic('events')}: its message.timestamp.type is "
+            "CreateTime; set it with: "
+        )
+        await follow(sentence)
+        facts = await prepare(world)
+        assert facts["events"].config["message.timestamp.type"] == "LogAppendTime"
+
+    async def test_producers_who_are_trusted_with_it_are_spoken_of_once(self, world, caplog):
+        await make_topic(world.bootstrap, world.topic("events"))
+        board = Board(StepTiming(1000))
+        trusting = world.settings(kafka={"trust_producer_timestamps": True})
+        async with running(trusting, audience=board):
+            assert board.promise.trusts_producers
         told = [text for text in caplog.messages if "CreateTime" in text]
         assert len(told) == 1
-        assert "producers set the arrival times" in told[0]
+        assert "every producer can be trusted" in told[0]
         assert world.topic("events") in told[0]
 
     async def test_a_broker_that_tells_the_time_is_believed(self, world, caplog):
@@ -142,6 +161,46 @@ class TestTimestamps:
             await eventually(lambda: service.summary.records == 3)
             assert service.summary.accepted == 3
         assert not [text for text in caplog.messages if "arrival times" in text]
+
+
+class TestRecordSizes:
+    """What a topic does not take is noticed before anything is decided."""
+
+    @pytest.fixture
+    def needs(self, world):
+        found = topic_needs(world.settings().kafka, 1024)
+        return {need.setting.removeprefix("kafka.").removesuffix("_topic"): need for need in found}
+
+    @pytest.mark.parametrize("kind", ["hitters", "steps", "rejected", "state"])
+    async def test_a_topic_that_takes_too_little_is_refused_until_it_is_set_right(
+        self, world, needs, kind
+    ):
+        least = needs[kind].message_bytes
+        config = {"max_message_bytes": str(least - 1), **CONFIG.get(kind, {})}
+        await make_topic(world.bootstrap, world.topic(kind), **config)
+        sentence = await refusal(world)
+        assert sentence.startswith(
+            f"kafka.{kind}_topic is {world.topic(kind)}: its max.message.bytes is {least - 1}, "
+        )
+        await follow(sentence)
+        assert (await prepare(world))[kind].config["max.message.bytes"] == str(least)
+
+    async def test_longer_items_need_more(self, world, needs):
+        least = needs["hitters"].message_bytes
+        await make_topic(world.bootstrap, world.topic("hitters"), max_message_bytes=str(least))
+        admin = TopicAdmin(connection_of(world.settings().kafka))
+        await admin.start()
+        try:
+            await prepare_topics(admin, world.settings().kafka, 1024)
+            with pytest.raises(SettingError, match=r"its max\.message\.bytes is .* less than"):
+                await prepare_topics(admin, world.settings().kafka, 1 << 14)
+        finally:
+            await admin.stop()
+
+    @pytest.mark.parametrize("payload", [False, True])
+    def test_what_brokers_take_by_default_is_enough_for_the_longest_items(self, world, payload):
+        settings = world.settings(kafka={"rejected_payload": payload}).kafka
+        assert max(need.message_bytes for need in topic_needs(settings, 1 << 16)) < 1_048_588
 
 
 async def test_one_topic_for_two_purposes_is_refused_before_it_is_made(world):

@@ -3,15 +3,16 @@
 import asyncio
 
 import pytest
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaTimeoutError
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from streamer.errors import FencedError, PublishError
 from streamer.kafka import transactions as module
 from streamer.kafka.clients import TransactionProducer
 from streamer.kafka.connection import Connection
-from streamer.kafka.transactions import MARKER, Message, Transactions
-from tests.kafka.harness import make_topic, records_of
+from streamer.kafka.transactions import MARKER, Message, Transactions, read_committed
+from tests.kafka.broker import free_port
+from tests.kafka.harness import eventually, make_topic, records_of
 
 
 @pytest.fixture
@@ -118,6 +119,23 @@ async def test_a_newer_holder_ends_the_older_one(topics, start):
     assert await values(topics, "one") == await values(topics, "two") == [b"1", b"3"]
 
 
+async def test_it_is_also_noticed_in_the_middle_of_writing(topics, start, monkeypatch):
+    """The first message is refused before the second is sent."""
+
+    class Slow(TransactionProducer):
+        async def send(self, *message):
+            sent = await super().send(*message)
+            await asyncio.wait([sent])
+            return sent
+
+    monkeypatch.setattr(module, "TransactionProducer", Slow)
+    older = await start()
+    await older.commit(messages(topics, b"1"))
+    await start()
+    with pytest.raises(FencedError):
+        await older.commit(messages(topics, b"2"))
+
+
 async def test_a_newer_holder_ends_what_the_older_one_has_begun(topics, start):
     older = AIOKafkaProducer(bootstrap_servers=topics.bootstrap, transactional_id=topics.name)
     await older.start()
@@ -129,6 +147,20 @@ async def test_a_newer_holder_ends_what_the_older_one_has_begun(topics, start):
     finally:
         await older.stop()
     assert await values(topics, "one") == [b"2"]
+
+
+async def test_every_failed_attempt_to_read_is_reported_with_its_error():
+    """A write whose outcome is unknown is looked for while the broker is away: operators see
+    errors for as long as that takes."""
+    away = Connection((f"127.0.0.1:{free_port()}",))
+    told = []
+    partition = TopicPartition("state", 0)
+    reading = read_committed(away, partition, 0, lambda _, error: told.append(error))
+    attempt = asyncio.ensure_future(anext(reading))
+    await eventually(lambda: len(told) >= 2)
+    attempt.cancel()
+    await asyncio.wait([attempt])
+    assert all(isinstance(error, KafkaConnectionError) for error in told)
 
 
 class TestNobodyKnowsHowItEnded:

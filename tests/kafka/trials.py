@@ -15,6 +15,7 @@ from tests.kafka.conftest import World
 from tests.kafka.evidence import Evidence, closed
 from tests.kafka.scripted import (
     PRIVACY,
+    SCRIPTED,
     Reference,
     arrived,
     make_topic,
@@ -50,9 +51,10 @@ class Backlog:
                 "step_seconds": step_ms / 1000,
                 "lateness_seconds": step_ms / 5000,
                 "epoch": format_rfc3339(first_ms),
+                "start": format_rfc3339(first_ms),
             },
             privacy=PRIVACY | {"period_steps": period_steps},
-            kafka={"max_poll_records": 300} | (kafka or {}),
+            kafka=SCRIPTED | {"max_poll_records": 300} | (kafka or {}),
         )
         stream = script(first_ms, steps, length_ms=step_ms)
         asyncio.run(self._send(world, stream))

@@ -33,7 +33,7 @@ DECLARED = {
     "build_info": ("gauge", {"version", "python"}),
     "buffered_events": ("gauge", set()),
     "clock_skew_seconds": ("gauge", set()),
-    "closed_step_events": ("counter", set()),
+    "closed_step_events": ("counter", {"reason"}),
     "contributions": ("gauge", set()),
     "delta": ("gauge", set()),
     "epsilon": ("gauge", set()),
@@ -189,8 +189,14 @@ class TestEvents:
         again.hold(1, {"a": 3})
         again.close(1)
         assert again.shown("records_read_total") == 6
-        assert again.shown("closed_step_events_total") == 3
+        assert again.shown("closed_step_events_total") == {"read_again": 3, "missed": 0}
         assert again.shown("events_total") == dict.fromkeys(OUTCOMES, 0) | {"accepted": 3}
+
+    def test_those_whose_step_was_closed_without_them_are_missed(self, watched):
+        watched.hold(0, {"a": 3})
+        watched.close(0)
+        watched.hold(0, {"a": 2})
+        assert watched.shown("closed_step_events_total") == {"read_again": 0, "missed": 2}
 
     def test_what_is_in_memory_is_shown(self, watched):
         watched.hold(0, {"a": 3})
