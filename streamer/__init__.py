@@ -4,9 +4,10 @@ The library behind the service: plan a guarantee, then run one of the paper's mo
 
     >>> from streamer import Guarantee, HeavyHitterMonitor, Workload, plan
     >>> planned = plan(Guarantee(epsilon=1, delta=1e-6, contributions=10),
-    ...                Workload(period_steps=1440, items=100_000, beta=0.05))
+    ...                Workload(period_steps=1440, items=100_000, beta=0.05,
+    ...                         users=1_000_000))
     >>> planned.threshold
-    696
+    827
     >>> monitor = HeavyHitterMonitor(planned)
 """
 

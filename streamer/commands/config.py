@@ -21,12 +21,12 @@ def config_command(
 
     from streamer.commands.output import print_json
     from streamer.config import load
-    from streamer.service.startup import terms_of, timing_of
+    from streamer.service.startup import start_of, terms_of, timing_of
 
     effective = load({}, config)
     # Reject what `run` would reject.
-    timing_of(effective.stream)
-    terms_of(effective.privacy)
+    start_of(effective.stream, timing_of(effective.stream))
+    terms_of(effective.privacy, effective.stream)
     settings = effective.model_dump(mode="json")
     if json:
         print_json(settings)

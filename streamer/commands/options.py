@@ -27,10 +27,11 @@ NeighboursChoice = Annotated[Neighbours, setting_option(PrivacySettings, "neighb
 Period = Annotated[int, setting_option(PrivacySettings, "period_steps", _GUARANTEE)]
 Calibration = Annotated[Method, setting_option(PrivacySettings, "calibration", _GUARANTEE)]
 Step = Annotated[
-    float, typer.Option(help="Seconds in a step, for display only.", rich_help_panel=_PLANNING)
+    float, typer.Option(help="Length of a step in seconds.", rich_help_panel=_PLANNING)
 ]
 Beta = Annotated[float, setting_option(PrivacySettings, "beta", _PLANNING)]
 ItemsCount = Annotated[int, setting_option(PrivacySettings, "items", _PLANNING)]
+Users = Annotated[int, setting_option(PrivacySettings, "users", _PLANNING)]
 DomainChoice = Annotated[
     Domain,
     typer.Option(

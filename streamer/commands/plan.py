@@ -11,7 +11,7 @@ from streamer.settings import LONGEST_SECONDS
 if TYPE_CHECKING:
     from streamer.privacy.threshold import Plan
 
-PERIODS = (1, 7, 30, 365)
+PERIODS = (1, 2, 7, 30, 365)
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 
@@ -25,6 +25,7 @@ def plan_command(
     step: options.Step = options.STREAM.step_seconds,
     beta: options.Beta = options.PRIVACY.beta,
     items: options.ItemsCount = options.PRIVACY.items,
+    users: options.Users = options.PRIVACY.users,
     domain: options.DomainChoice = Domain.OPEN,
     threshold: options.Threshold = options.PRIVACY.threshold,
     json: options.Json = False,
@@ -37,7 +38,8 @@ def plan_command(
 
     check_positive("step", step, at_most=LONGEST_SECONDS)
     guarantee = Guarantee(epsilon, delta, contributions, neighbours)
-    planned = plan(guarantee, Workload(period, items, beta, domain), calibration, threshold)
+    workload = Workload(period, items, beta, domain, users, step)
+    planned = plan(guarantee, workload, calibration, threshold)
     report = plan_report(planned)
     if plot is not None:
         from streamer.plots import draw_plan
@@ -62,11 +64,14 @@ def plan_report(planned: Plan) -> dict[str, Any]:
         "period_steps": planned.workload.period_steps,
         "items": planned.workload.items,
         "beta": planned.workload.beta,
+        "users": planned.workload.users,
+        "step_seconds": planned.workload.step_seconds,
         "noise_scale": noise.noise_scale,
         "delta1": noise.delta1,
         "delta2": noise.delta2,
         "delta_charge": noise.charge_delta,
         "delta_keys": noise.keys_delta,
+        "unique_items_per_year": planned.unique_items_per_year,
         "threshold": planned.threshold,
         "margin": planned.law.margin(),
         "guaranteed_weight": planned.guaranteed_weight,
@@ -95,13 +100,14 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
     from streamer.commands.output import console
     from streamer.stream.timing import duration
 
-    guarantee = planned.guarantee
+    guarantee, unique = planned.guarantee, planned.unique_items_per_year
     length = duration(round(1000 * step_seconds * planned.workload.period_steps))
     console.print(
         f"Per user and period ({planned.workload.period_steps:,} steps of "
         f"{duration(round(1000 * step_seconds))}: {length}): whatever one user does, every output "
-        f"is at most e^{guarantee.epsilon:g} times as likely as without it, except with "
-        f"probability {guarantee.delta:g}.\n"
+        f"is at most e^{guarantee.epsilon:g} times as likely as without it, give or take an "
+        f"additive {guarantee.delta:g}. A stretch of time that reaches into two periods costs "
+        f"the total of two: ε = {planned.epsilon_after(2):.3f}.\n"
     )
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold")
@@ -120,6 +126,12 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
             "δ for the key set",
             f"{noise.keys_delta:.3g}",
             f"covers which items appear, {planned.workload.domain} domain",
+        ),
+        (
+            "unique items",
+            "no limit" if unique is None else f"{unique:.3g}",
+            "items of single users expected to be published in a year, among "
+            f"{planned.workload.users:,} users who always hold one",
         ),
         ("threshold", f"{planned.threshold:,}", "least noisy count that is reported"),
         ("margin", f"± {report['margin']:,}", "of an estimate, at 95% confidence"),

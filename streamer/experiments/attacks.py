@@ -173,6 +173,13 @@ def lone_item(game: Game, world: int) -> Scores:
     return seen
 
 
+def noise_drawn(game: Game) -> Scores:
+    """The noise of one answer per trial; infinite where the item is not even reported."""
+    everyone, others = np.arange(game.trials), _far_above(game)
+    answers = game.step(everyone[:0], everyone[:0], everyone, others)
+    return np.where(answers.above, answers.estimates - others, np.inf)[: game.trials]
+
+
 def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
     """Ask about one item per entry of `present`, each until its k-th ⊤ in its trial.
 

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamer.privacy.entropy import coin_entropy
-from streamer.privacy.search import smallest_true
+from streamer.privacy.search import least_point, smallest_true
+
+_SHAVED = 1 - 1e-8
+"""The search for a bound ends within 1e-9 of it, on the wrong side."""
 
 
 def proven_epsilon(
@@ -28,7 +31,7 @@ def proven_epsilon(
     for sign in (1.0, -1.0):
         for swap in (False, True):
             ours, theirs = (others, scores) if swap else (scores, others)
-            for cut in _cuts(sign * ours[:half]):
+            for cut in candidate_cuts(sign * ours[:half]).tolist():
                 bound = _bound(sign * ours[:half], sign * theirs[:half], cut, delta, doubt)
                 if bound > best:
                     best, event = bound, (sign, swap, cut)
@@ -37,6 +40,41 @@ def proven_epsilon(
     sign, swap, cut = event
     ours, theirs = (others, scores) if swap else (scores, others)
     return max(0.0, _bound(sign * ours[half:], sign * theirs[half:], cut, delta, doubt))
+
+
+def proven_excess(likely: int, unlikely: int, trials: int, epsilon: float, doubt: float) -> float:
+    """A lower bound on Pr[E] - e^ε·Pr'[E], with confidence 1 - `doubt`.
+
+    E happened `likely` times in the trials of one world and `unlikely` times in as many of the
+    other. An excess is excluded if every pair of probabilities with at most this excess is too
+    far from both shares together, which needs fewer trials than one bound for each share.
+    """
+    ours, theirs, factor = likely / trials, unlikely / trials, math.exp(epsilon)
+    limit = _joint_distance(doubt) / trials
+
+    def plausible(excess: float) -> bool:
+        highest = (ours - excess) / factor
+        if highest <= theirs:
+            return True
+
+        def distance(probability: float) -> float:
+            there = min(1.0, factor * probability + excess)
+            return coin_entropy(theirs, probability) + coin_entropy(ours, there)
+
+        # Convex, and a pair outside this range is farther away than one at its ends.
+        return distance(least_point(distance, theirs, highest, rounds=60)) <= limit
+
+    return 0.0 if plausible(0.0) else smallest_true(plausible, 0.0, ours) * _SHAVED
+
+
+def _joint_distance(doubt: float) -> float:
+    """The sum of two distances, in nats, that has this probability.
+
+    By Chernoff, n times the entropy distance between a share that is too high (or one that is
+    too low) and its probability is at least x with probability at most e^-x. So two of them,
+    from independent trials, are at least c together with probability at most (1 + c)·e^-c.
+    """
+    return smallest_true(lambda c: (1 + c) * math.exp(-c) <= doubt, 0.0, 1e3)
 
 
 def upper_bound(successes: int, trials: int, doubt: float) -> float:
@@ -64,8 +102,8 @@ def _bound(
     return math.log((likely - delta) / unlikely) if likely > delta else 0.0
 
 
-def _cuts(scores: NDArray[np.float64]) -> list[float]:
-    """Candidates for the cut c: at most 200 of the values that occur."""
+def candidate_cuts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Candidates for the cut c of an event: at most 200 of the values that occur."""
     values = np.unique(scores)
     places = np.unique(np.linspace(0, len(values) - 1, 200).astype(int))
-    return [float(value) for value in values[places]]
+    return np.asarray(values[places])

@@ -27,13 +27,21 @@ class Terms:
     items: int
     threshold: int | None = None
     """Set by the user; None if planned."""
+    users: int = 0
+    """0 in ledgers of 0.1.0, which did not limit the number of published unique items."""
+    step_seconds: float = 60.0
+    """The length of a step: it says how many steps a year has."""
 
     def __post_init__(self) -> None:
         check_whole("refresh_steps", self.refresh_steps, 1, MOST_STEPS)
 
     def plan(self) -> Plan:
         guarantee = Guarantee(self.epsilon, self.delta, self.contributions, self.neighbours)
-        workload = Workload(self.period_steps, self.items, self.beta)
+        workload = Workload(
+            *(self.period_steps, self.items, self.beta),
+            users=self.users,
+            step_seconds=self.step_seconds,
+        )
         return plan(guarantee, workload, self.calibration, self.threshold)
 
 

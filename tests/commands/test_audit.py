@@ -5,7 +5,7 @@ import json
 import pytest
 
 from streamer.experiments import audit as audit_room
-from streamer.experiments.audit import Finding
+from streamer.experiments.audit import Audit, Finding, NoiseFinding
 
 pytestmark = pytest.mark.slow
 
@@ -16,8 +16,10 @@ def test_its_json_has_the_fields_of_the_contract(run):
     result = run("audit", *STRONG, "--json")
     report = json.loads(result.out)
     assert result.code == 0
-    assert set(report) == {"epsilon", "delta", "attacks"}
-    assert all(set(a) == {"name", "epsilon_lost", "trials"} for a in report["attacks"])
+    assert set(report) >= {"epsilon", "delta", "attacks"}
+    assert all(set(a) >= {"name", "epsilon_lost", "trials"} for a in report["attacks"])
+    assert not any(attack["broken"] for attack in report["attacks"])
+    assert report["noise"]["narrower"] is False
     assert all(0 <= attack["epsilon_lost"] <= 1 for attack in report["attacks"])
     assert max(attack["epsilon_lost"] for attack in report["attacks"]) > 0.3
 
@@ -37,15 +39,30 @@ def test_replacing_a_history_is_no_attack_on_add_remove_neighbours(run):
 
 def test_it_prints_a_table_for_people(run):
     result = run("audit", *STRONG)
-    assert "No violation found." in result.out
+    assert "No attack broke the promise." in result.out
+    assert "The noise is not narrower than planned" in result.out
 
 
-def test_a_broken_promise_ends_with_exit_code_1(run, monkeypatch):
-    lost = [Finding("an attack", 1.5, 1000)]
-    monkeypatch.setattr(audit_room, "audit", lambda *_, **__: lost)
+def found(broken=False, share_of_small_noise=0.5):
+    finding = Finding("an attack", 0.1, 1000, 0.0, 0.09, 0.08, broken)
+    return Audit((finding,), NoiseFinding(31.4, 21, share_of_small_noise, 0.5))
+
+
+def test_a_broken_promise_ends_with_exit_code_1_and_names_the_attack(run, monkeypatch):
+    monkeypatch.setattr(audit_room, "audit", lambda *_, **__: found(broken=True))
     result = run("audit", *STRONG)
     assert result.code == 1
-    assert "The guarantee is broken." in result.out
+    assert "The promise was broken by: an attack." in result.out
+
+
+def test_noise_narrower_than_planned_ends_with_exit_code_1(run, monkeypatch):
+    monkeypatch.setattr(audit_room, "audit", lambda *_, **__: found(share_of_small_noise=0.6))
+    result = run("audit", *STRONG)
+    assert result.code == 1
+    assert "No attack broke the promise." in result.out
+    assert "The noise is narrower than planned" in result.out
+    report = json.loads(run("audit", *STRONG, "--json").out)
+    assert report["noise"]["narrower"] is True
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,11 @@ def test_a_strange_value_can_be_read_again(run, monkeypatch, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("PRIVACY__EPSILON", "500"), ("STREAM__EPOCH", "yesterday")]
+    ("name", "value"),
+    [
+        *(("PRIVACY__EPSILON", "500"), ("STREAM__EPOCH", "yesterday")),
+        ("STREAM__START", "yesterday"),
+    ],
 )
 def test_what_run_would_refuse_is_refused(run, monkeypatch, name, value):
     monkeypatch.setenv(f"STREAMER_{name}", value)

@@ -7,7 +7,7 @@ import pytest
 FIELDS = {
     *("epsilon", "delta", "contributions", "neighbours", "calibration", "noise_scale"),
     *("delta1", "delta2", "delta_charge", "delta_keys", "threshold", "guaranteed_weight"),
-    *("detection", "periods"),
+    *("detection", "periods", "users", "step_seconds", "unique_items_per_year"),
 }
 
 
@@ -15,7 +15,9 @@ def test_it_prints_the_plan_for_people(run):
     result = run("plan")
     assert result.code == 0
     assert "threshold" in result.out
-    assert "1,391" in result.out
+    assert "1,511" in result.out
+    assert "give or take an additive 1e-06" in " ".join(result.out.split())
+    assert "0.997" in result.out
 
 
 def test_its_json_has_the_fields_of_the_contract(run):
@@ -38,7 +40,10 @@ def test_detection_rises_to_certainty_at_the_guaranteed_weight(run):
 
 @pytest.mark.slow
 def test_every_flag_changes_the_plan(run):
-    default = json.loads(run("plan", "--json").out)
+    def planned(*flags):
+        report = json.loads(run("plan", "--json", *flags).out)
+        return report["threshold"], report["noise_scale"]
+
     for flag, value in (
         ("--epsilon", 2),
         ("--delta", 1e-7),
@@ -49,13 +54,26 @@ def test_every_flag_changes_the_plan(run):
         ("--neighbours", "add-remove"),
         ("--calibration", "theorem"),
         ("--domain", "declared"),
-        ("--threshold", 800),
+        ("--threshold", 900),
+        ("--users", 2_000_000),
+        ("--step", 10),
     ):
-        other = json.loads(run("plan", "--json", flag, value).out)
-        assert other["threshold"] != default["threshold"], flag
+        assert planned(flag, value) != planned(), flag
 
 
-def test_the_step_length_is_only_printed(run):
+def test_less_than_one_unique_item_a_year_is_expected(run):
+    report = json.loads(run("plan", "--json").out)
+    assert 0.9 < report["unique_items_per_year"] < 1
+    assert report["users"] == 1_000_000
+
+
+def test_without_users_the_threshold_is_lower_and_the_number_unknown(run):
+    report = json.loads(run("plan", "--json", "--users", 0).out)
+    assert (report["threshold"], report["unique_items_per_year"]) == (696, None)
+    assert "no limit" in run("plan", "--users", 0).out
+
+
+def test_the_length_of_the_period_is_printed(run):
     assert "1,440 steps of 10 seconds: 4 hours" in run("plan", "--step", 10).out
 
 

@@ -34,7 +34,7 @@ def help_of(run, monkeypatch):
 
     def read(command):
         words = " ".join(run(command, "--help").out.replace("│", " ").split())
-        found = re.findall(r"(--[a-z-]+) (.*?)(?= --(?!no-)[a-z]| ╰)", words)
+        found = re.findall(r"(--[a-z-]+) (.*?)(?= --(?!no-)[a-z-]+ | ╰)", words)
         return {name: text.split("> ", 1)[1] for name, text in found}
 
     return read
@@ -57,7 +57,7 @@ class TestTheFlagsOfRun:
 
     def test_those_of_the_contract_are_among_them(self):
         assert {option(name) for _, name in FLAGS} >= {
-            *("--step-seconds", "--lateness-seconds", "--epoch", "--ahead-seconds"),
+            *("--step-seconds", "--lateness-seconds", "--epoch", "--start", "--ahead-seconds"),
             *("--epsilon", "--delta", "--contributions", "--period-steps", "--refresh-steps"),
             *("--neighbours", "--calibration", "--threshold", "--beta", "--items", "--key-file"),
             *("--bootstrap-servers", "--create-topics"),

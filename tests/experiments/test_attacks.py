@@ -8,6 +8,7 @@ from streamer.experiments.attacks import (
     attacks_on,
     fixed_question,
     lone_item,
+    noise_drawn,
     reading_estimates,
     replaced_history,
     until_spent,
@@ -107,6 +108,9 @@ class TestScores:
 
     def test_a_lone_item_is_not_seen_below_the_threshold(self):
         assert lone_item(game(threshold=2), world=1).tolist() == [0] * TRIALS
+
+    def test_the_noise_is_what_the_estimates_differ_by_from_the_count(self):
+        assert noise_drawn(game()).tolist() == [0] * TRIALS
 
     @pytest.mark.parametrize(
         "attack", [fixed_question, until_spent, replaced_history, reading_estimates, lone_item]

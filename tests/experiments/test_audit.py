@@ -1,17 +1,20 @@
 """The audit of the product: the promise stands, and the attacks are strong enough to tell."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 
 import pytest
 
 from streamer.experiments import audit as auditing
 from streamer.experiments.attacks import Attack, attacks_on, until_spent
-from streamer.experiments.audit import audit, play
+from streamer.experiments.audit import audit, measure_noise, play
+from streamer.experiments.curve import Excess
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.perturbation import Perturbation
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
-from streamer.privacy.terms import Domain, Neighbours
+from streamer.privacy.terms import Domain, Method, Neighbours
 from streamer.privacy.threshold import Workload, plan
 
 pytestmark = pytest.mark.slow
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.slow
 EPSILON, DELTA = 1.0, 0.01
 TRIALS = 100_000
 STEPS = 16
+DAY = Workload(1440, 100_000, 0.05, users=1_000_000)
 
 
 def planned(contributions=1, domain=Domain.OPEN, neighbours=Neighbours.REPLACE, items=1000):
@@ -42,33 +46,45 @@ def test_no_attack_proves_more_than_the_promise_and_one_proves_half_of_it(
             deciding=Deciding(lambda plan: NoisyThreshold(plan, random_bytes=source)),
         )
 
-    findings = audit(attacked, TRIALS, start)
-    lost = {finding.name: finding.epsilon_lost for finding in findings}
+    found = audit(attacked, TRIALS, start)
+    lost = {finding.name: finding.epsilon_lost for finding in found.findings}
     assert all(epsilon <= EPSILON for epsilon in lost.values()), lost
     assert max(lost.values()) >= 0.5 * EPSILON, lost
+    assert found.passed
+    assert max(each.delta_proven / each.delta_promised for each in found.findings) > 0.6
 
 
 # False alarms: at most 1e-8, because that is the doubt that the audit allows.
 @pytest.mark.parametrize("domain", list(Domain))
 def test_with_its_real_noise_the_product_passes(domain, monkeypatch):
     monkeypatch.setattr(auditing, "DOUBT", 1e-8)
-    findings = audit(planned(3, domain, items=10), trials=20_000)
-    assert all(finding.epsilon_lost <= EPSILON for finding in findings)
-    assert max(finding.epsilon_lost for finding in findings) > 0
+    found = audit(planned(3, domain, items=10), trials=20_000)
+    assert found.passed
+    assert found.broken_by == ()
+    assert all(finding.epsilon_lost <= EPSILON for finding in found.findings)
+    assert max(finding.epsilon_lost for finding in found.findings) > 0
 
 
 def test_the_stated_doubt_is_one_in_a_million_for_the_whole_audit(monkeypatch):
     assert auditing.DOUBT <= 1e-6
     doubts = []
-    monkeypatch.setattr(auditing, "play", lambda attack, start, doubt: doubts.append(doubt) or 0.0)
-    audit(planned(), trials=100)
+    for name in ("proven_epsilon", "largest_excess", "lower_bound"):
+        real = getattr(auditing, name)
+
+        def noted(*arguments, real=real):
+            doubts.append(arguments[-1])
+            return real(*arguments)
+
+        monkeypatch.setattr(auditing, name, noted)
+    found = audit(planned(), trials=100)
+    assert len(doubts) == 2 * len(found.findings) + 1
     assert sum(doubts) <= auditing.DOUBT * (1 + 1e-9)
 
 
 def test_a_declared_domain_is_made_large_enough_for_items_of_every_trial(monkeypatch):
     attacked = []
     monkeypatch.setattr(
-        auditing, "play", lambda attack, start, doubt: attacked.append(start().plan) or 0.0
+        auditing, "play", lambda attack, start, doubt: attacked.append(start().plan)
     )
     audit(planned(domain=Domain.DECLARED, items=10), trials=100)
     assert all(plan.workload.items >= 200 for plan in attacked)
@@ -77,7 +93,7 @@ def test_a_declared_domain_is_made_large_enough_for_items_of_every_trial(monkeyp
 def test_every_attack_has_a_finding_and_progress_is_told_for_each():
     ticks = []
     attacked = planned()
-    findings = audit(attacked, trials=100, progress=lambda: ticks.append(1))
+    findings = audit(attacked, trials=100, progress=lambda: ticks.append(1)).findings
     assert [finding.name for finding in findings] == [
         attack.name for attack in attacks_on(attacked, 100)
     ]
@@ -105,5 +121,78 @@ def test_what_is_lost_is_measured_at_the_promised_delta():
     )
     attack = Attack("", until_spent, 20_000)
     # The two worlds differ by at most 0.9, but by far more than 1e-6.
-    assert play(attack, lambda: HeavyHitterMonitor(strict), 1e-8) > 0
-    assert play(attack, lambda: HeavyHitterMonitor(lax), 1e-8) == 0
+    assert play(attack, lambda: HeavyHitterMonitor(strict), 1e-8).epsilon_lost > 0
+    assert play(attack, lambda: HeavyHitterMonitor(lax), 1e-8).epsilon_lost == 0
+
+
+class TestVerdict:
+    """The promise is broken by a loss above ε, or by any point of the curve."""
+
+    @staticmethod
+    def judged(monkeypatch, lost, excess):
+        monkeypatch.setattr(auditing, "proven_epsilon", lambda *_: lost)
+        monkeypatch.setattr(auditing, "largest_excess", lambda *_: Excess(0.1, *excess))
+        return play(Attack("", until_spent, 100), lambda: HeavyHitterMonitor(planned()), 1e-6)
+
+    def test_a_loss_above_epsilon_breaks_it(self, monkeypatch):
+        assert self.judged(monkeypatch, 1.01 * EPSILON, (0.0, 0.5)).broken
+
+    def test_an_excess_above_the_curve_breaks_it(self, monkeypatch):
+        finding = self.judged(monkeypatch, 0.0, (0.51, 0.5))
+        assert finding.broken
+        assert (finding.tested_epsilon, finding.delta_proven, finding.delta_promised) == (
+            *(0.1, 0.51),
+            0.5,
+        )
+
+    def test_reaching_both_does_not(self, monkeypatch):
+        assert not self.judged(monkeypatch, EPSILON, (0.5, 0.5)).broken
+
+    def test_the_attacks_that_broke_it_are_named(self):
+        noise = auditing.NoiseFinding(1.0, 1, 0.1, 0.5)
+        values = (1.5, 100, 0.1, 0.2, 0.1)
+        findings = tuple(
+            auditing.Finding(name, *values, broken=name != "b") for name in ("a", "b", "c")
+        )
+        found = auditing.Audit(findings, noise)
+        assert found.broken_by == ("a", "c")
+        assert not found.passed
+
+
+class TestNoise:
+    """Its width, which is all that shows half of the noise of the theorem calibration."""
+
+    PLANS = tuple(plan(Guarantee(1.0, 1e-6, 10), DAY, method) for method in Method)
+
+    @staticmethod
+    def measured(plan, factor):
+        noise = replace(plan.calibration, noise_scale=factor * plan.calibration.noise_scale)
+
+        def start():
+            questions = partial(NoisyThreshold, noise=Perturbation(noise))
+            return HeavyHitterMonitor(plan, deciding=Deciding(questions))
+
+        return measure_noise(start, TRIALS, 1e-8)
+
+    @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.calibration.method)
+    @pytest.mark.parametrize("factor", [0.5, 0.8, 0.95])
+    def test_noise_that_is_too_narrow_is_found_out(self, plan, factor):
+        found = self.measured(plan, factor)
+        assert found.narrower
+        assert found.scale == plan.calibration.noise_scale
+
+    # False alarms: at most 1e-8 a case.
+    @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.calibration.method)
+    @pytest.mark.parametrize("factor", [1.0, 1.2])
+    def test_noise_as_planned_and_wider_noise_is_not(self, plan, factor):
+        assert not self.measured(plan, factor).narrower
+
+    def test_narrow_noise_alone_fails_the_audit(self):
+        found = auditing.Audit((), auditing.NoiseFinding(1.0, 1, 0.6, 0.5))
+        assert found.broken_by == ()
+        assert not found.passed
+
+
+def test_a_finding_has_the_fields_of_the_contract_first():
+    names = [field.name for field in fields(auditing.Finding)]
+    assert names[:3] == ["name", "epsilon_lost", "trials"]

@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import SettingError
+from streamer.privacy import calibration as calibration_module
 from streamer.privacy import theorem
-from streamer.privacy.calibration import calibrate
+from streamer.privacy.calibration import calibrate, exact_scale
 from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.renyi import fractional_scale
 from streamer.privacy.terms import Method, Neighbours
 from streamer.privacy.theorem import theorem_scales
 
@@ -125,6 +127,18 @@ def test_replacing_is_removing_and_adding(epsilon, delta, k):
 def test_delta1_is_delta2_times_its_logarithm(neighbours):
     scales = theorem_scales(1.0, 1e-6, 10, neighbours)
     assert scales.delta1 == pytest.approx(scales.delta2 * math.log(scales.delta2), rel=1e-12)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("scale_of", [exact_scale, fractional_scale])
+def test_the_calibration_takes_at_least_the_scales_that_are_proved_for_discrete_noise(
+    neighbours, scale_of, monkeypatch
+):
+    """Whatever the theorem asks for: here, next to nothing."""
+    small = theorem.TheoremScales(delta1=0.01, delta2=0.01)
+    monkeypatch.setattr(calibration_module, "theorem_scales", lambda *_: small)
+    found = calibrate.__wrapped__(Guarantee(1.0, 1e-6, 10, neighbours), Method.THEOREM)
+    assert found.noise_scale >= scale_of(1.0, 1e-6, 10, neighbours)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -11,7 +11,7 @@ from streamer.privacy.calibration import Calibration, calibrate
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.law import NoiseLaw
 from streamer.privacy.terms import Domain, Method, Neighbours
-from streamer.privacy.threshold import LARGEST_THRESHOLD, Workload, plan
+from streamer.privacy.threshold import LARGEST_THRESHOLD, MOST_USERS, Workload, plan
 from tests.privacy.test_law import ExplicitLaw
 from tests.privacy.test_loss import true_delta
 
@@ -404,3 +404,73 @@ def test_a_domain_given_by_name_becomes_the_enum():
 
 def test_beta_is_shared_by_all_questions_and_both_kinds_of_mistake():
     assert Workload(100, 50, 0.1).tail == pytest.approx(0.1 / 2 / 100 / 50, rel=1e-15, abs=0)
+
+
+class TestUniqueItems:
+    """Items that a single user holds: how many are published in a year."""
+
+    CROWD = replace(DAY, users=1_000_000, step_seconds=60.0)
+
+    @pytest.mark.parametrize("users", [1, 1_000, 10**6, 10**9, MOST_USERS])
+    @pytest.mark.parametrize("step_seconds", [0.001, 1.0, 60.0, 86_400.0])
+    def test_at_most_one_is_expected(self, users, step_seconds):
+        made = plan(USUAL, replace(DAY, users=users, step_seconds=step_seconds))
+        assert 0 < made.unique_items_per_year <= 1
+        # Written out again: users times steps of the longest year times Pr[1 + Z >= t].
+        questions = users * 366 * 86_400 / step_seconds
+        passes = float(made.law.precise_at_least(made.threshold - 1))
+        assert made.unique_items_per_year == pytest.approx(questions * passes, rel=1e-9)
+
+    def test_a_threshold_lower_by_one_would_publish_more(self):
+        made = plan(USUAL, self.CROWD)
+        assert replace(made, threshold=made.threshold - 1).unique_items_per_year > 1
+
+    def test_it_costs_a_fifth_of_the_threshold_at_a_million_users(self):
+        guarantee, usual = Guarantee(1.0, 1e-6, 10), Workload(1440, 10_000, 0.05)
+        limited = replace(usual, users=1_000_000)
+        assert (plan(guarantee, usual).threshold, plan(guarantee, limited).threshold) == (691, 827)
+
+    def test_it_only_ever_raises_the_threshold(self):
+        thresholds = [
+            plan(USUAL, replace(DAY, users=users)).threshold
+            for users in (0, 1, 100, 10**4, 10**6, 10**9)
+        ]
+        assert thresholds == sorted(thresholds)
+
+    @pytest.mark.parametrize("users", [0, 10**6])
+    def test_the_guarantee_holds_with_and_without_it(self, users):
+        made = plan(USUAL, replace(DAY, users=users))
+        assert DAY.period_steps * made.detection(1) <= made.calibration.keys_delta
+        assert made.calibration.charge_delta + made.calibration.keys_delta == USUAL.delta
+
+    def test_what_the_key_set_does_not_need_is_left_to_the_charges(self):
+        limited, unlimited = plan(USUAL, self.CROWD), plan(USUAL, DAY)
+        assert limited.calibration.keys_delta < 0.02 * unlimited.calibration.keys_delta
+        assert limited.calibration.noise_scale < unlimited.calibration.noise_scale
+
+    def test_a_threshold_by_hand_that_publishes_more_is_refused(self):
+        least = plan(USUAL, self.CROWD).threshold
+        made = plan(USUAL, self.CROWD, threshold=least)
+        assert made.unique_items_per_year <= 1
+        with pytest.raises(SettingError, match=r"1,000,000 users needs at least .* lower users"):
+            plan(USUAL, self.CROWD, threshold=least - 1)
+
+    def test_without_users_nothing_is_stated(self):
+        assert plan(USUAL, DAY).unique_items_per_year is None
+
+    def test_a_declared_domain_publishes_no_unknown_text(self):
+        made = plan(USUAL, replace(self.CROWD, domain=Domain.DECLARED))
+        assert made == replace(
+            plan(USUAL, replace(DAY, domain=Domain.DECLARED)), workload=made.workload
+        )
+        assert made.unique_items_per_year == 0
+
+    @pytest.mark.parametrize("users", [-1, MOST_USERS + 1, 1.5, True])
+    def test_a_number_of_users_out_of_range_is_refused(self, users):
+        with pytest.raises(SettingError, match="users is"):
+            replace(DAY, users=users)
+
+    @pytest.mark.parametrize("seconds", [0, -1.0, 366 * 86_400 + 1.0])
+    def test_a_step_length_out_of_range_is_refused(self, seconds):
+        with pytest.raises(SettingError, match="step_seconds is"):
+            replace(DAY, step_seconds=seconds)
