@@ -57,7 +57,7 @@ ARG BASE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="streamer" \
-      org.opencontainers.image.description="What many of your users are seeing right now, and provably nothing about any single one of them" \
+      org.opencontainers.image.description="What many of your users are seeing right now, with a proven bound on what it reveals about any single one" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \

@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Whole files to each of several processes, with a broker of its own if it needs one. They wait half
-# of the time (the quick ones less), so there are more of them than the two processors of a small
+# of the time (those of test-fast do not), so there are more of them than the two processors of a small
 # machine. tests/conftest.py puts the files that take long first.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 MUTANTS := $(BIN)/python -m tools.mutation
@@ -24,7 +24,8 @@ test: $(READY)
 	$(PYTEST) --numprocesses 4
 
 test-fast: $(READY)  # no broker, no browser, no slow tests
-	$(PYTEST) --numprocesses 3 -m "not chaos and not kafka and not browser and not slow"
+	$(PYTEST) --numprocesses 2 --hypothesis-profile quick \
+		-m "not chaos and not kafka and not browser and not slow"
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -s
@@ -33,7 +34,7 @@ mutants: $(READY)  # the table in CONTRIBUTING.md, row by row; those that nobody
 	$(MUTANTS) $(filter-out %/baseline_plans.py,$(wildcard streamer/privacy/*.py)) -- tests/privacy
 	$(MUTANTS) $(wildcard streamer/monitors/*.py) -- tests/monitors
 	$(MUTANTS) $(patsubst %,streamer/service/%.py,pipeline resume loop progress) \
-		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication) \
+		$(patsubst %,streamer/stream/%.py,buffer closing engine fate publication schedule) \
 		-- tests/service/test_pipeline.py tests/service/test_resume.py tests/service/test_loop.py \
 		tests/stream
 	$(MUTANTS) $(wildcard streamer/ledger/*.py) streamer/kafka/ledger_records.py \

@@ -13,6 +13,8 @@ from tests.kafka.conftest import World, begin
 
 # How long an example takes says something about the machine alone.
 settings.register_profile("any machine", deadline=None)
+# For `make test-fast`: fewer examples of each property.
+settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile("any machine")
 
 

@@ -24,7 +24,7 @@ def test_the_noise_is_what_plan_prints():
         for shown, method, form in ((theorem, "theorem", ",.0f"), (exact, "exact", ".1f")):
             planned = plan(
                 Guarantee(epsilon=1, delta=1e-6, contributions=int(contributions)),
-                Workload(period_steps=1440, items=100_000, beta=0.05),
+                Workload(period_steps=1440, items=100_000, beta=0.05, users=1_000_000),
                 method,
             )
             assert format(planned.calibration.noise_scale, form) == shown
@@ -36,7 +36,7 @@ def test_the_library_example_prints_what_it_says():
         exec(example, {})
     item, estimate = re.fullmatch(r"\[(\d+)\] \[(\d+)\]\n", printed.getvalue()).groups()
     assert item == "7"
-    assert abs(int(estimate) - 5000) < 700  # e^(-700/31.9): less than one in a million
+    assert abs(int(estimate) - 5000) < 700  # e^(-700/31.4): less than one in a million
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -31,6 +31,7 @@ from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import intake_of, life_of, terms_of, timing_of
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import PublicSettings
 from streamer.stream.watching import Watcher
 from streamer.web.board import Board
 from streamer.web.public import public_app
@@ -82,7 +83,7 @@ async def start(board: Board, at_end: AsyncExitStack) -> Pipeline:
 
     course = Course(
         timing,
-        terms_of(SETTINGS.privacy),
+        PublicSettings(terms_of(SETTINGS.privacy, SETTINGS.stream)),
         lambda pseudonyms: intake_of(SETTINGS.stream, timing, pseudonyms),
         *(NoisyThreshold, Watcher(), board, lambda _: None),
     )

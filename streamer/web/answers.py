@@ -97,6 +97,24 @@ class Promise(msgspec.Struct, frozen=True):
     noise_scale: Annotated[float, Meta(description="Scale of the noise, in users.")]
     period: Annotated[int | None, Meta(description="Number of the period; null before the first.")]
     first: Annotated[int | None, Meta(description="First step of the period.")]
+    # With a default, so that `watch` can read a service of 0.1.0.
+    users: Annotated[
+        int | None, Meta(description="The number of users that was planned for; null if none was.")
+    ] = None
+    unique_items_per_year: Annotated[
+        float | None,
+        Meta(
+            description="Expected number of published items that a single user holds, in a year in "
+            "which each of `users` users holds one in every step; null if `users` is."
+        ),
+    ] = None
+    trusts_producers: Annotated[
+        bool,
+        Meta(
+            description="Whether producers set the arrival times of events: then the guarantee "
+            "holds only if no user controls a producer's clock."
+        ),
+    ] = False
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from streamer.stream.current import CurrentHitters
-from streamer.stream.periods import Terms
-from streamer.stream.publication import RECENT_STEPS, Audience, Publication
+from streamer.stream.publication import RECENT_STEPS, Audience, Publication, PublicSettings
 from streamer.stream.records import StepRecord
 from streamer.stream.timing import StepTiming
 from streamer.web.answers import ClosedStep, Current, Promise, closed_steps, current_at
@@ -52,6 +51,7 @@ class Board(Audience):
         self.current = Current(None, None, None, ())
         self.current_json = _encode(self.current)
         self.promise: Promise | None = None
+        self._trusts_producers = False
         self.ended = False
         """Nothing more will come: readers should disconnect."""
         self.revision = 0
@@ -88,9 +88,10 @@ class Board(Audience):
             self._take(publication)
         self._changed()
 
-    def started(self, terms: Terms) -> None:
+    def started(self, settings: PublicSettings) -> None:
+        self._trusts_producers = settings.trusts_producers
         if self.promise is None:
-            self.promise = promise_to_come(terms, self._timing)
+            self.promise = promise_to_come(settings, self._timing)
             self._changed()
 
     def published(self, publication: Publication) -> None:
@@ -110,7 +111,9 @@ class Board(Audience):
             self._last = closed
         self._hitters.take(publication)
         if publication.period is not None:
-            self.promise = promise_of_period(publication.period, self._timing)
+            self.promise = promise_of_period(
+                publication.period, self._timing, self._trusts_producers
+            )
         self._forget()
 
     def _keep(self, closed: ClosedStep) -> None:

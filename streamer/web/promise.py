@@ -8,24 +8,31 @@ from fractions import Fraction
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import Plan
 from streamer.stream.periods import Period, Terms
+from streamer.stream.publication import PublicSettings
 from streamer.stream.timing import StepTiming, duration
 from streamer.web.answers import Promise
 
 _LARGEST_WRITTEN_OUT = 14.0
 
 
-def promise_of_period(period: Period, timing: StepTiming) -> Promise:
-    return _promise(period.terms, period.plan, period.margin, timing, period)
+def promise_of_period(period: Period, timing: StepTiming, trusts_producers: bool) -> Promise:
+    return _promise(period.terms, period.plan, period.margin, timing, period, trusts_producers)
 
 
-def promise_to_come(terms: Terms, timing: StepTiming) -> Promise:
+def promise_to_come(settings: PublicSettings, timing: StepTiming) -> Promise:
     """For a stream whose first period has not started."""
+    terms = settings.terms
     plan = terms.plan()
-    return _promise(terms, plan, plan.law.margin(), timing, None)
+    return _promise(terms, plan, plan.law.margin(), timing, None, settings.trusts_producers)
 
 
 def _promise(
-    terms: Terms, plan: Plan, margin: int, timing: StepTiming, period: Period | None
+    terms: Terms,
+    plan: Plan,
+    margin: int,
+    timing: StepTiming,
+    period: Period | None,
+    trusts_producers: bool,
 ) -> Promise:
     return Promise(
         sentence=sentence(terms, timing),
@@ -39,8 +46,11 @@ def _promise(
         threshold=plan.threshold,
         margin=margin,
         noise_scale=plan.calibration.noise_scale,
+        users=plan.workload.users or None,
+        unique_items_per_year=plan.unique_items_per_year,
         period=period.number if period else None,
         first=period.first if period else None,
+        trusts_producers=trusts_producers,
     )
 
 
@@ -53,7 +63,7 @@ def sentence(terms: Terms, timing: StepTiming) -> str:
     reports = "report" if terms.contributions == 1 else "reports"
     return (
         f"{change}, nothing shown here would become more than {_factor(terms.epsilon)} times as "
-        f"likely or as unlikely, except with a probability of {_chance(terms.delta)}, and the "
+        f"likely or as unlikely, give or take an additive {_chance(terms.delta)}, and the "
         f"user counts in at most {terms.contributions:,} {reports} in that time."
     )
 

@@ -264,10 +264,11 @@ class TestKafka:
         return {each["metadata"]["name"]: each["spec"] for each in production.all("KafkaTopic")}
 
     def test_every_topic_is_made_as_the_program_would(self, topics, settings):
-        needs = {need.name: need for need in topic_needs(settings)}
+        needs = {need.name: need for need in topic_needs(settings, 1024)}
         assert topics.keys() == needs.keys()
         for name, need in needs.items():
             assert need.config.items() <= topics[name]["config"].items()
+            assert need.message_bytes <= 1_048_588, "Kafka's default"
             assert topics[name]["partitions"] == 1 or not need.one_partition
 
     def test_no_topic_is_lost_with_a_broker(self, topics):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streamer.monitors.seam import Hitter
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
-from streamer.stream.publication import Recorder
+from streamer.stream.publication import PublicSettings, Recorder
 from streamer.stream.timing import StepTiming
 from streamer.web.board import Board
 from streamer.web.public import public_app
@@ -32,7 +32,7 @@ class Stream:
     def __post_init__(self):
         self.period = Period.containing(self.first, self.terms)
         self.recorder = Recorder(self.timing, self.first - 1)
-        self.board.started(self.terms)
+        self.board.started(PublicSettings(self.terms))
 
     def decided(self, step, hitters):
         self.period = self.period.at(step, self.terms)

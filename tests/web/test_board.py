@@ -5,7 +5,7 @@ import json
 import pytest
 
 from streamer.stream.decided import Decided
-from streamer.stream.publication import published_before
+from streamer.stream.publication import PublicSettings, published_before
 from streamer.web.board import Board
 from tests.stream.making import terms
 from tests.web.making import SECONDS, new_stream
@@ -179,9 +179,22 @@ def test_a_new_journal_restores_nothing():
 
 def test_the_promise_is_there_before_the_first_step():
     board = Board(SECONDS)
-    board.started(terms(contributions=7))
+    board.started(PublicSettings(terms(contributions=7)))
     assert (board.promise.contributions, board.promise.period) == (7, None)
     assert board.promise.threshold == terms(contributions=7).plan().threshold
+
+
+def test_producers_who_are_trusted_are_spoken_of_in_every_period():
+    board = Board(SECONDS)
+    board.started(PublicSettings(terms(period_steps=10), trusts_producers=True))
+    assert board.promise.trusts_producers
+    stream = new_stream(period_steps=10)
+    restore(board, history_of(stream, (1, {"a": 100})), published=1)
+    assert (board.promise.period, board.promise.trusts_producers) == (0, True)
+    following = stream.period.at(12, stream.terms)
+    board.published(stream.recorder.without_results(12, following))
+    assert (board.promise.period, board.promise.trusts_producers) == (1, True)
+    assert not stream.board.promise.trusts_producers
 
 
 def test_a_new_period_is_shown_with_its_first_published_step():

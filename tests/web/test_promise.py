@@ -3,8 +3,9 @@
 import pytest
 
 from streamer.privacy.terms import Neighbours
+from streamer.stream.publication import PublicSettings
 from streamer.stream.timing import StepTiming
-from streamer.web.promise import sentence
+from streamer.web.promise import promise_to_come, sentence
 from tests.stream.making import MINUTES, terms
 from tests.web.making import new_stream
 
@@ -13,8 +14,8 @@ def test_the_guarantee_is_one_sentence_with_all_four_numbers():
     day = terms(epsilon=1.0, delta=1e-6, contributions=10, period_steps=1440)
     assert sentence(day, MINUTES) == (
         "If everything one user did in 1 day were replaced by anything else, nothing shown here "
-        "would become more than 2.72 times as likely or as unlikely, except with a probability "
-        "of one in 1,000,000, and the user counts in at most 10 reports in that time."
+        "would become more than 2.72 times as likely or as unlikely, give or take an additive "
+        "one in 1,000,000, and the user counts in at most 10 reports in that time."
     )
 
 
@@ -29,7 +30,7 @@ def test_neighbours_that_take_part_or_not_are_worded_as_such():
     [(1e-6, "one in 1,000,000,"), (0.25, "one in 4,"), (3e-7, "3e-07,"), (0.0015, "0.0015,")],
 )
 def test_delta_is_told_as_odds_where_they_are_whole(delta, words):
-    assert f"a probability of {words}" in sentence(terms(delta=delta), MINUTES)
+    assert f"give or take an additive {words}" in sentence(terms(delta=delta), MINUTES)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,18 @@ def test_the_promise_has_the_numbers_of_its_period():
     assert (promise.threshold, promise.margin) == (period.plan.threshold, period.margin)
     assert promise.noise_scale == period.plan.calibration.noise_scale
     assert (promise.contributions, promise.refresh_steps, promise.step_seconds) == (3, 2, 1.0)
+
+
+def test_it_says_how_many_items_of_single_users_are_expected_in_a_year():
+    planned = terms(users=5_000, step_seconds=60.0)
+    promise = promise_to_come(PublicSettings(planned), MINUTES)
+    assert promise.users == 5_000
+    assert promise.unique_items_per_year == planned.plan().unique_items_per_year < 1
+
+
+def test_a_period_that_was_planned_without_users_says_no_number():
+    promise = promise_to_come(PublicSettings(terms()), MINUTES)
+    assert (promise.users, promise.unique_items_per_year) == (None, None)
 
 
 def test_a_period_of_part_seconds_is_told():

@@ -7,6 +7,7 @@ from streamer.ledger.contract import Life
 from streamer.ledger.file_ledger import FileLedger
 from streamer.service.resume import Course, Opened, resume
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.publication import PublicSettings
 from streamer.stream.watching import Watcher
 from streamer.web.board import Board
 from tests.stream.making import KEY, TIMING, RepeatingDecider, feed, new_intake, terms
@@ -25,7 +26,7 @@ async def begin(path, board, at_end):
 
     course = Course(
         TIMING,
-        terms(contributions=50),
+        PublicSettings(terms(contributions=50)),
         lambda pseudonyms: new_intake(),
         RepeatingDecider(threshold=2),
         Watcher(),

@@ -94,11 +94,24 @@ function showPromise() {
     threshold: plural(promise.threshold, "user"),
     margin: `\u00b1 ${plural(promise.margin, "user")}`,
     unknown: unknown(promise),
+    unique: unique(promise),
+    span:
+      `The bound is for one period of ${period}. A stretch of time that reaches into two periods costs the ` +
+      "privacy loss of both.",
     fading:
       `A user who has counted in ${reports} stops counting until the next period. So an item that lasts ` +
       "can disappear from this page while users still have it.",
   };
   for (const [name, text] of Object.entries(words)) find(`promise-${name}`).textContent = text;
+  find("promise-trust").hidden = !promise.trusts_producers;
+}
+
+function unique({ users, unique_items_per_year: expected }) {
+  if (expected === null) return "";
+  return (
+    `Items that a single user has: at most ${Number(expected.toPrecision(3))} of them are expected to be shown ` +
+    `in a year, if each of ${plural(users, "user")} has one in every step.`
+  );
 }
 
 function unknown({ threshold, refresh_steps: refresh, step_seconds: seconds }) {

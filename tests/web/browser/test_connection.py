@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from playwright.async_api import expect
 
-from streamer.stream.publication import published_before
+from streamer.stream.publication import PublicSettings, published_before
 from streamer.web.board import Board
 from tests.web.browser.test_page import live, row
 from tests.web.making import SECONDS, Stream, new_stream, serving
@@ -28,8 +28,8 @@ async def test_the_page_reconnects_after_a_restart_and_has_what_it_missed(visit)
         await expect(page.locator("#state")).to_have_attribute("data-state", "reconnecting")
         decisions += [stream.report({"meanwhile": 400}) for _ in range(3)]
         restarted = Board(SECONDS)
+        restarted.started(PublicSettings(stream.terms))
         restarted.restored(published_before(decisions, 8, SECONDS))
-        restarted.started(stream.terms)
         async with serving(restarted, port=port):
             await live(page)
             await expect(row(page, "meanwhile")).to_be_visible()

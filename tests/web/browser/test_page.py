@@ -5,8 +5,10 @@ import time
 import pytest
 from playwright.async_api import expect
 
-from streamer.stream.publication import published_before
+from streamer.stream.publication import PublicSettings, published_before
+from streamer.web.board import Board
 from streamer.web.ground_truth import LABEL, TrueStep, Truth
+from tests.stream.making import terms
 from tests.web.browser.conftest import DESKTOP, PHONE
 from tests.web.making import SECONDS, new_stream, serving
 
@@ -141,6 +143,17 @@ async def test_the_link_next_to_the_guarantee_leads_to_its_details(visit):
         await expect(details.locator("#promise-fading")).to_contain_text(
             "A user who has counted in 10 reports stops counting until the next period."
         )
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_the_page_says_whether_producers_are_trusted(visit, trusted):
+    board = Board(SECONDS)
+    board.started(PublicSettings(terms(), trusts_producers=trusted))
+    async with serving(board) as server, visit(server.url) as page:
+        await expect(page.locator("#promise-sentence")).to_have_text(board.promise.sentence)
+        note = page.locator("#promise-trust")
+        await expect(note).to_be_visible(visible=trusted)
+        await expect(note).to_contain_text("Whoever sends the events also says when they arrived.")
 
 
 async def test_the_page_says_what_cannot_be_known(visit):
