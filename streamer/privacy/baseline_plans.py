@@ -1,7 +1,8 @@
 """Accounting for the two baselines that the paper improves on, each at its best.
 
-(a) A histogram at every step: a user adds to one cell in each of m steps, and a replaced
-user changes two. The Gaussian mechanism has the smallest error for this, of order √m.
+(a) A histogram at every step: a user adds to one cell in each of m steps, or to as many as its
+items that count, and a replaced user changes twice as many. The Gaussian mechanism has the
+smallest error for this, of order √m.
 
 (b) AboveThreshold finds the steps that have a heavy hitter, and a histogram of such a
 step finds the item; after each halt it is restarted. With h halts: h times a pure
@@ -21,7 +22,7 @@ import numpy as np
 
 from streamer.privacy.gaussian import gaussian_delta, normal_bound
 from streamer.privacy.guarantee import Guarantee
-from streamer.privacy.law import NoiseLaw
+from streamer.privacy.laplace_law import LaplaceLaw
 from streamer.privacy.search import least_point, smallest_true
 from streamer.privacy.terms import Neighbours
 from streamer.privacy.threshold import Workload
@@ -52,9 +53,9 @@ class RestartPlan:
 
 def plan_histograms(guarantee: Guarantee, workload: Workload) -> HistogramPlan:
     """A histogram in each of the workload's steps."""
-    steps = workload.period_steps
     budget = _after_keys(guarantee)
-    return _histogram(guarantee, steps, _widest(budget), budget.keys, workload.tail)
+    cells = workload.questions
+    return _histogram(guarantee, cells, _widest(budget), budget.keys, workload.miss_tail)
 
 
 def plan_restarts(
@@ -71,7 +72,8 @@ def plan_restarts(
         each = _largest(
             lambda x: restarts_delta(budget.epsilon, halts, x, distance) <= budget.delta
         )
-        histogram = _histogram(guarantee, halts, distance, budget.keys, tail)
+        cells = halts * workload.items_per_step
+        histogram = _histogram(guarantee, cells, distance, budget.keys, tail)
         return _restarts(workload, halts, ignored, each, histogram)
 
     return with_share(least_point(lambda x: with_share(x).reach, 0.01, 0.99, rounds=8))
@@ -118,19 +120,19 @@ def _restarts(
 ) -> RestartPlan:
     """Half of β for the questions, half for the histograms."""
     # ν - ρ of AboveThreshold: two independent Laplace draws, the smaller one never capped.
-    law = NoiseLaw(scale=4 / each, small_scale=2 / each, cap=math.ceil(200 / each))
+    law = LaplaceLaw(scale=4 / each, small_scale=2 / each, cap=math.ceil(200 / each))
     threshold = ignored + law.smallest_bound(workload.beta / (4 * workload.period_steps))
     reach = threshold - law.largest_bound(workload.beta / (4 * halts))
     return RestartPlan(halts, each, threshold, histogram, max(reach, histogram.reach))
 
 
 def _histogram(
-    guarantee: Guarantee, histograms: int, distance: float, keys: float, tail: float
+    guarantee: Guarantee, cells: int, distance: float, keys: float, tail: float
 ) -> HistogramPlan:
-    cells = 2 if guarantee.neighbours == Neighbours.REPLACE else 1
-    deviation = math.sqrt(cells * histograms) / distance
-    for_keys = 1 + deviation * normal_bound(keys / histograms)
-    threshold = max(for_keys, deviation * normal_bound(tail))
+    """Histograms in which a user adds to this many cells altogether."""
+    changed = cells * (2 if guarantee.neighbours == Neighbours.REPLACE else 1)
+    deviation = math.sqrt(changed) / distance
+    threshold = 1 + deviation * normal_bound(keys / cells)
     return HistogramPlan(deviation, threshold, threshold + deviation * normal_bound(tail))
 
 

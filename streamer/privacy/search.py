@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 LEAST_CALIBRATED = 0.1
@@ -11,6 +12,8 @@ A smaller scale would be enough for very large ε, but its loss distribution spa
 numbers: 22,026·k at 0.1, and 485 million times k at 0.05. The sampler has its own limit
 (`noise.SMALLEST_SCALE`).
 """
+SCALE_STEP = 1e-6
+"""Noise scales are rounded up to a multiple of this, so that printed scales are exact."""
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -64,6 +67,49 @@ def smallest_scale(private: Callable[[float], bool]) -> float:
     while low >= LEAST_CALIBRATED and private(low):
         low, high = low / 2, low
     return smallest_true(private, max(low, LEAST_CALIBRATED), high)
+
+
+def round_up(scale: float) -> float:
+    """The scale as a multiple of SCALE_STEP."""
+    return round(math.ceil(scale / SCALE_STEP) * SCALE_STEP, 6)
+
+
+def falling_root(
+    value: Callable[[float], float], start: float, ends: tuple[float, float], precision: float
+) -> float:
+    """A point at which a falling `value` is 0 or less, within `precision` of the first one.
+
+    If there is no change of sign between the ends, the end that is closest to one. For a
+    `value` that takes long to compute and is mostly nearly a straight line: false position,
+    and bisection where that makes little progress.
+    """
+    left = right = start
+    at_left = at_right = value(start)
+    step = 0.1
+    while at_right > 0 and right < ends[1]:
+        left, at_left = right, at_right
+        right, step = min(ends[1], right + step), 2 * step
+        at_right = value(right)
+    while at_left <= 0 and left > ends[0]:
+        right, at_right = left, at_left
+        left, step = max(ends[0], left - step), 2 * step
+        at_left = value(left)
+    if at_left <= 0 or at_right > 0:
+        return left if at_left <= 0 else right
+    halving = False
+    while right - left > precision:
+        aim = right - at_right * (right - left) / (at_right - at_left)
+        if halving:
+            aim = (left + right) / 2
+        # Not closer to an end than half of the precision: so the bracket closes from both sides.
+        aim = min(max(aim, left + precision / 2), right - precision / 2)
+        at_aim = value(aim)
+        halving = abs(at_aim) > abs(at_left if at_aim > 0 else at_right) / 2
+        if at_aim > 0:
+            left, at_left = aim, at_aim
+        else:
+            right, at_right = aim, at_aim
+    return right
 
 
 def least_point(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:

@@ -4,9 +4,7 @@ import math
 import os
 import subprocess
 import sys
-from bisect import bisect_right
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import mpmath
@@ -16,11 +14,12 @@ import pytest
 from streamer.errors import SettingError
 from streamer.privacy.noise import LARGEST_SCALE, SMALLEST_SCALE, DiscreteLaplace, _digit_tables
 from streamer.privacy.randomness import SeededBytes
+from tests.monitors.chance import implausible
+from tests.privacy.cuts import WHOLE, widths
 
 DRAWS = 1_000_000
 FALSE_ALARM = 1e-9
 SCALES = [0.1, 1.0, 20.97, 150.0, 181.0, 1000.0, 1e5, 1e7]
-WHOLE = 1 << 128
 
 
 # 1. In the large
@@ -128,12 +127,6 @@ def ideal_digit(ratio: mpmath.mpf, symbols: list[int], last: bool) -> list[mpmat
     return probabilities
 
 
-def widths(table) -> list[int]:
-    """How many of the 2^128 uniform numbers each symbol has."""
-    ends = [0, *table._cuts, WHOLE]
-    return [end - start for start, end in pairwise(ends)]
-
-
 def distance(scale: float) -> mpmath.mpf:
     """Total variation of all digits together from the ideal law, bounded by their sum."""
     with mpmath.workdps(90):
@@ -144,7 +137,7 @@ def distance(scale: float) -> mpmath.mpf:
             ideal = ideal_digit(ratio, symbols, last=place == len(tables) - 1)
             differences = [
                 abs(mpmath.mpf(width) / WHOLE - probability)
-                for width, probability in zip(widths(table), ideal, strict=True)
+                for width, probability in zip(widths(table).values(), ideal, strict=True)
             ]
             # Symbols that the table does not have keep the rest of the ideal law.
             total += (mpmath.fsum(differences) + abs(1 - mpmath.fsum(ideal))) / 2
@@ -169,7 +162,7 @@ def test_the_distance_notices_one_cut_that_is_off_in_its_30th_digit(monkeypatch)
 def test_digits_together_have_the_probability_of_their_number(scale):
     tables = _digit_tables(scale)
     chances = [
-        {int(s): Fraction(w, WHOLE) for s, w in zip(table._symbols, widths(table), strict=True)}
+        {symbol: Fraction(width, WHOLE) for symbol, width in widths(table).items()}
         for table in tables
     ]
     far = round(scale)
@@ -202,100 +195,34 @@ def test_a_draw_is_its_digits_put_together(scale):
     assert DiscreteLaplace(scale, SeededBytes(3)).draw(1000).tolist() == expected
 
 
-# 3. Reading on
+# 3. Above a bound
 
 
-class Script:
-    """A source that spells out the given 128-bit numbers, and counts what is read.
+def above(scale: float, bound: int, far: int) -> float:
+    """Pr[x >= far | x >= bound], by (0) of docs/privacy.md."""
 
-    The first read is the 16-bit prefixes of all of them; a second one gives, for those
-    whose prefix is undecided, 48 bits (above 16 that nobody may look at) and 64.
-    """
+    def tail(least: int) -> float:
+        side = 1 / (1 + math.exp(-1 / scale))
+        if least > 0:
+            return math.exp(-least / scale) * side
+        return 1 - math.exp((least - 1) / scale) * side
 
-    def __init__(self, table, numbers: list[int]) -> None:
-        undecided = [
-            number
-            for number in numbers
-            if bisect_right(table._cuts, number >> 112 << 112)
-            != bisect_right(table._cuts, number | (1 << 112) - 1)
-        ]
-        self.answers = [
-            b"".join((number >> 112).to_bytes(2, "little") for number in numbers),
-            b"".join(
-                ((number >> 64 & (1 << 48) - 1) << 16 | 0xBEEF).to_bytes(8, "little")
-                + (number & (1 << 64) - 1).to_bytes(8, "little")
-                for number in undecided
-            ),
-        ]
-        self.read = 0
-
-    def __call__(self, size: int) -> bytes:
-        answer = self.answers[self.read]
-        self.read += 1
-        assert len(answer) == size
-        return answer
+    # Of two bounds above 0 only the difference matters; both may be too far for a float.
+    return math.exp((bound - far) / scale) if bound >= 0 else tail(far) / tail(bound)
 
 
-def drawn(table, numbers: list[int]) -> list[int]:
-    return table.draw(len(numbers), Script(table, numbers)).tolist()
-
-
-def looked_up(table, numbers: list[int]) -> list[int]:
-    return [int(table._symbols[bisect_right(table._cuts, number)]) for number in numbers]
-
-
-# Each digit of a one-digit, a two-digit and a three-digit scale.
-PLACES = [(0.1, 0), (20.97, 0), (150.0, 0), (1e4, 0), (1e4, 1), (1e7, 0), (1e7, 1), (1e7, 2)]
-
-
-@pytest.fixture(params=PLACES, ids=lambda place: f"{place[0]:g}-digit{place[1]}")
-def table(request):
-    scale, place = request.param
-    return _digit_tables(scale)[place]
-
-
-def test_uniform_numbers_are_decided_as_a_plain_search_decides_them(table):
-    source = SeededBytes(4)
-    numbers = [int.from_bytes(source(16), "little") for _ in range(10_000)]
-    assert drawn(table, numbers) == looked_up(table, numbers)
-
-
-def test_numbers_around_every_cut_are_decided_as_a_plain_search_decides_them(table):
-    steps = (-(1 << 112), -(1 << 64), -1, 0, 1, 1 << 64, 1 << 112)
-    numbers = [cut + step for cut in table._cuts for step in steps]
-    numbers = [0, *(number for number in numbers if 0 <= number < WHOLE), WHOLE - 1]
-    assert drawn(table, numbers) == looked_up(table, numbers)
-
-
-def test_the_ends_of_every_prefix_are_decided_as_a_plain_search_decides_them(table):
-    starts = [prefix << 112 for prefix in range(0, 1 << 16, 17)]
-    numbers = starts + [start + (1 << 112) - 1 for start in starts]
-    assert drawn(table, numbers) == looked_up(table, numbers)
-
-
-def test_the_last_64_bits_decide_between_the_two_sides_of_a_cut(table):
-    # Cuts in the thick of the table, where each one is alone in its upper 64 bits.
-    inside = [
-        place
-        for place, (before, cut) in enumerate(zip([0, *table._cuts], table._cuts, strict=False))
-        if cut - before > 1 << 65 and cut & (1 << 64) - 1 > 0
-    ]
-    assert inside
-    for place in inside[:20]:
-        cut = table._cuts[place]
-        assert (cut - 1) >> 64 == cut >> 64
-        assert drawn(table, [cut - 1]) == [table._symbols[place]]
-        assert drawn(table, [cut]) == [table._symbols[place + 1]]
-
-
-def test_a_decided_prefix_reads_no_more_than_its_two_bytes():
-    table = _digit_tables(20.97)[0]
-    decided = Script(table, [table._cuts[0] // 2] * 3)
-    table.draw(3, decided)
-    assert decided.read == 1
-    undecided = Script(table, [table._cuts[0]] * 3)
-    table.draw(3, undecided)
-    assert undecided.read == 2
+@pytest.mark.parametrize("scale", [1.0, 20.97, 1000.0])
+@pytest.mark.parametrize("place", [-3, -0.3, 0, 1, 40, 2000])
+def test_draws_above_a_bound_follow_the_law_above_it(scale, place):
+    number, bound = 100_000, round(place * scale)
+    drawn = DiscreteLaplace(scale, SeededBytes(8)).draw_at_least(bound, number)
+    assert drawn.dtype == np.int64
+    assert len(drawn) == number
+    assert drawn.min() >= bound
+    places = [math.ceil(bound + scale * c) for c in (0.02, 0.1, 0.3, 0.7, 1, 2, 3, 5, 8)]
+    for far in places:
+        reached = int(np.sum(drawn >= far))
+        assert not implausible(reached, number, above(scale, bound, far), len(places))
 
 
 # 4. Around it

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from streamer.privacy.search import (
     LEAST_CALIBRATED,
+    falling_root,
     first_integer,
     first_power_of_two,
     least_point,
+    round_up,
     smallest_scale,
     smallest_true,
 )
@@ -107,3 +109,35 @@ def test_least_point_answers_with_the_cheapest_point_it_has_asked_about_in_a_val
 
     found = least_point(cost, 0.0, 1.0, rounds)
     assert costs[found] == min(costs.values())
+
+
+class TestFallingRoot:
+    @pytest.mark.parametrize("start", [-5.0, 0.0, 0.7, 9.0])
+    def test_it_is_within_the_precision_and_not_above_0(self, start):
+        def value(x):
+            return math.exp(-x) - 0.5
+
+        found = falling_root(value, start, (-20.0, 20.0), 1e-6)
+        assert value(found) <= 0
+        assert found - math.log(2) <= 1e-6
+
+    def test_an_end_is_returned_where_there_is_no_root(self):
+        assert falling_root(lambda x: 1 - x, 0.3, (-2.0, 0.5), 1e-6) == 0.5
+        assert falling_root(lambda x: -1 - x, 0.3, (-0.5, 2.0), 1e-6) == -0.5
+
+    def test_a_nearly_straight_line_takes_few_evaluations(self):
+        asked = []
+
+        def value(x):
+            asked.append(x)
+            return 3 - 2 * x + 0.01 * x**2
+
+        falling_root(value, 1.0, (-9.0, 9.0), 1e-4)
+        assert len(asked) < 12
+
+
+@pytest.mark.parametrize("scale", [0.5, 31.3876411, 123456.7890124])
+def test_a_scale_is_rounded_up_to_six_decimals(scale):
+    rounded = round_up(scale)
+    assert rounded == round(rounded, 6)
+    assert scale <= rounded <= scale + 1.0001e-6
