@@ -23,6 +23,7 @@ TERMS = Terms(
     refresh_steps=1,
     beta=0.05,
     items=100_000,
+    items_per_step=3,
 )
 
 

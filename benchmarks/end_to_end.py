@@ -19,9 +19,11 @@ from benchmarks.published import check_hitters, published
 from benchmarks.running import answer, service
 from benchmarks.table import Row, at_least, at_most, command_line
 from benchmarks.workload import START, STEP_MS, Workload
+from streamer.settings import StreamSettings
 from streamer.stream.timing import format_rfc3339
 
 USERS, ITEMS, LEAST_HOLDERS = 1_000_000, 100_000, 1_000
+ITEMS_PER_STEP = StreamSettings().items_per_step
 STREAM = {
     "STREAMER_STREAM__STEP_SECONDS": str(STEP_MS / 1000),
     "STREAMER_STREAM__EPOCH": format_rfc3339(START),  # so the first step is step 0
@@ -44,7 +46,7 @@ def measure(events: int = 2_000_000, rounds: int = 5) -> list[Row]:
 
 
 async def _measure(workload: Workload, rounds: int) -> list[Row]:
-    truth = workload.truth()
+    truth = workload.truth(ITEMS_PER_STEP)
     if max(truth.values()) < LEAST_HOLDERS:
         raise SystemExit("events: too few for anything to be reported; try 60000 or more")
     with broker() as bootstrap:

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.end_to_end import run_once
+from benchmarks.end_to_end import ITEMS_PER_STEP, run_once
 from benchmarks.kafka import KEY, Deployment, broker
 from benchmarks.loading import load
 from benchmarks.past import write_past
@@ -70,7 +70,7 @@ async def _fleet(bootstrap: str, events: int, users: int, items: int) -> Fleet:
     # heavy item: also of few users enough hold it.
     size = events // 2
     workload = Workload(events, users, items, per_step=size, heavy_items=1, first_step=1)
-    return Fleet(workload, workload.truth(), await load(bootstrap, workload))
+    return Fleet(workload, workload.truth(ITEMS_PER_STEP), await load(bootstrap, workload))
 
 
 @cache

@@ -21,7 +21,8 @@ from benchmarks.table import Row, at_most, command_line
 from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
+from streamer.privacy.prices import FULL
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 from streamer.stream.publication import Publication
@@ -38,8 +39,8 @@ def measure(users: int = 10_000_000) -> list[Row]:
 async def _measure(number: int, place: Path) -> list[Row]:
     generator = np.random.default_rng(1)
     counters = _charged_users(number, generator)
-    users, charges = counters.snapshot()
-    content = users.tobytes() + charges.tobytes()
+    charges = counters.snapshot()
+    content = charges.users.tobytes() + charges.units.tobytes()
     plain_write, plain_read = _plain_file(place / "plain", content)
     directory = place / "journal"
     directory.mkdir()
@@ -49,7 +50,7 @@ async def _measure(number: int, place: Path) -> list[Row]:
     await journal.append(Entry(Decided(1, 1, period)))
     seconds: dict[str, float] = {}
     with _measured(seconds, "snapshot"):
-        await journal.snapshot(users, charges)
+        await journal.snapshot(charges)
     snapshot = _on_disk(directory)
     await _charge_until_due(journal, period, counters, generator)
     await journal.close()
@@ -110,9 +111,9 @@ def _plain_file(path: Path, content: bytes) -> tuple[float, float]:
 def _charged_users(number: int, generator: np.random.Generator) -> Counters:
     """This many users, each charged one to k times."""
     users = np.unique(generator.integers(0, 2**64, number, dtype=np.uint64))
-    charges = generator.integers(1, TERMS.contributions + 1, len(users)).astype(np.uint16)
+    times = generator.integers(1, TERMS.contributions + 1, len(users))
     counters = Counters(TERMS.contributions)
-    counters.restore(users, charges)
+    counters.restore(Charges(users, (FULL * times).astype(np.uint16)))
     return counters
 
 
@@ -120,13 +121,13 @@ async def _charge_until_due(
     journal: FileLedger, period: Period, counters: Counters, generator: np.random.Generator
 ) -> None:
     """Steps in each of which a fifth of the users are charged, until a snapshot is due."""
-    users, charges = counters.snapshot()
-    active = users[charges < TERMS.contributions]
+    users = counters.snapshot().users
+    active = users[counters.active(users)]
     step = 1
     while not journal.snapshot_due:
         step += 1
         charged = active[generator.random(len(active)) < 1 / STEPS_SINCE]
-        await journal.append(Entry(Decided(step, step, period, (), charged)))
+        await journal.append(Entry(Decided(step, step, period, (), Charges.full(charged))))
         await journal.publish(Publication(step, (), ()))
 
 

@@ -28,7 +28,7 @@ from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import KafkaLedger, LedgerTopics
 from streamer.kafka.transactions import Message, Transactions, committed_consumer, read_committed
 from streamer.ledger.contract import Entry, Life, Restored
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.seam import Users
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.decided import Decided
@@ -129,12 +129,13 @@ async def _fill(written: StateTopic, taken: StateTopic, due: StateTopic, number:
         nonlocal step
         step += 1
         charged = users[counters.active(users) & (generator.random(len(users)) < share)]
-        counters.charge(charged)
-        await ledger.append(Entry(Decided(step, step, period, (), charged)))
+        charges = Charges.full(charged)
+        counters.charge(charges)
+        await ledger.append(Entry(Decided(step, step, period, (), charges)))
 
     for share in SHARES:
         await charge(known, share)
-    await ledger.snapshot(*counters.snapshot())
+    await ledger.snapshot(counters.snapshot())
     await _copy(written, taken)
     while not ledger.snapshot_due:
         await charge(everybody, SHARE_SINCE)
@@ -154,7 +155,7 @@ async def _copy(written: StateTopic, compacted: StateTopic) -> None:
 
 async def _compared(what: str, topic: StateTopic, rounds: int) -> list[Row]:
     size = sum(len(key) + len(value) for key, value in (await topic.compacted()).items())
-    users = len((await topic.restore()).state.users)
+    users = len((await topic.restore()).state.charges)
     watch = Stopwatch()
     for _ in range(rounds):
         with watch.measure("drain"):

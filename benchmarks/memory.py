@@ -12,22 +12,31 @@ import numpy as np
 from benchmarks.bare_engine import TERMS
 from benchmarks.table import Row, at_most, command_line
 from benchmarks.workload import STEP_MS
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
+from streamer.privacy.prices import FULL
 from streamer.stream.buffer import StepBuffer
+
+CLOSING = {1: 42, 5: 108}
+"""By the items of each user: as many bytes as when only the latest item counted, and 1.5 times
+as many."""
 
 
 def measure(users: int = 10_000_000, events: int = 1_000_000) -> list[Row]:
-    return [_charged(users), *(_buffered(events, size) for size in (5_000, 1))]
+    return [
+        _charged(users),
+        *(_buffered(events, size) for size in (5_000, 1)),
+        *(_closed(events, per_user, most) for per_user, most in CLOSING.items()),
+    ]
 
 
 def _charged(number: int) -> Row:
     """The worst case: all of them exhausted, which is noted besides."""
     generator = np.random.default_rng(1)
     users = np.unique(generator.integers(0, 2**64, number, dtype=np.uint64))
-    charges = np.full(len(users), TERMS.contributions, dtype=np.uint16)
+    units = np.full(len(users), FULL * TERMS.contributions, dtype=np.uint16)
     counters = Counters(TERMS.contributions)
     tracemalloc.start()
-    counters.restore(users, charges)
+    counters.restore(Charges(users, units))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     detail = f"{counters.charged:,} users, all of them exhausted, which is the worst case"
@@ -60,6 +69,26 @@ def _buffered(number: int, size: int) -> Row:
         at_most(64),
         f"at most, while the buffer grows; {now / number:.1f} at the end, {held:.1f} in between; "
         "besides the names of items",
+    )
+
+
+def _closed(number: int, per_user: int, most: float) -> Row:
+    """What it takes to see who holds what at the end of a step, besides the buffer."""
+    generator = np.random.default_rng(1)
+    users = np.repeat(generator.integers(0, 2**64, number // per_user, dtype=np.uint64), per_user)
+    names = [f"item-{place}" for place in generator.integers(0, 100_000, number).tolist()]
+    buffer = StepBuffer()
+    buffer.add(generator.permutation(users), names, generator.integers(0, STEP_MS, number))
+    tracemalloc.start()
+    holdings = buffer.holdings(per_user)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Row(
+        f"memory of closing a step, items a user: {per_user}",
+        peak / number,
+        "bytes",
+        at_most(most),
+        f"for each event, besides the buffer; {len(holdings.users):,} pairs of a user and an item",
     )
 
 

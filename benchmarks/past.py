@@ -12,7 +12,7 @@ from streamer.kafka.connection import Connection
 from streamer.kafka.ledger import KafkaLedger, LedgerTopics
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Entry, Life
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.seam import Users
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
@@ -41,9 +41,10 @@ async def write_past(
     generator, counters = np.random.default_rng(1), Counters(contributions)
     period = Period.containing(0, replace(TERMS, contributions=contributions))
     for step, share in enumerate(shares):
-        charged = users[counters.active(users) & (generator.random(len(users)) < share)]
-        counters.charge(charged)
-        await ledger.append(Entry(Decided(step, step, period, (), charged)))
+        chosen = counters.active(users) & (generator.random(len(users)) < share)
+        charges = Charges.full(users[chosen])
+        counters.charge(charges)
+        await ledger.append(Entry(Decided(step, step, period, (), charges)))
     await ledger.publish(Publication(len(shares) - 1, (), ()))
-    await ledger.snapshot(*counters.snapshot())
+    await ledger.snapshot(counters.snapshot())
     await transactions.stop()

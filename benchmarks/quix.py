@@ -22,7 +22,7 @@ import numpy as np
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from benchmarks.end_to_end import ITEMS, USERS, run_once
+from benchmarks.end_to_end import ITEMS, ITEMS_PER_STEP, USERS, run_once
 from benchmarks.kafka import Deployment, broker, make_topic
 from benchmarks.loading import PARTITIONS, append, load
 from benchmarks.published import committed
@@ -45,7 +45,7 @@ def measure(events: int = 200_000, service_events: int = 2_000_000, rounds: int 
 
 async def _measure(workload: Workload, larger: Workload, rounds: int) -> list[Row]:
     python = environment()
-    truth, larger_truth = workload.truth(), larger.truth()
+    truth, larger_truth = workload.truth(1), larger.truth(ITEMS_PER_STEP)
     rates, quix_rates = [], []
     with broker() as bootstrap:
         topic = await load(bootstrap, larger)

@@ -57,16 +57,21 @@ class Workload:
         times += START + self.first_step * STEP_MS
         return Columns(users, items, times)
 
-    def truth(self) -> dict[tuple[int, str], int]:
-        """The number of users by step and item: of a user's events in a step the latest
-        counts; of those of one moment, that with the greater text."""
+    def truth(self, items_per_step: int) -> dict[tuple[int, str], int]:
+        """The number of users by step and item: up to so many different items of a user count
+        in a step, the latest ones; of those of one moment, the greater texts."""
         columns = self.columns
         steps = (columns.times - START) // STEP_MS
         _, ranks = np.unique([name_of(item) for item in range(self.items)], return_inverse=True)
-        order = np.lexsort((ranks[columns.items], columns.times, columns.users, steps))
-        users, items, steps = columns.users[order], columns.items[order], steps[order]
-        last = np.append((users[1:] != users[:-1]) | (steps[1:] != steps[:-1]), True)
-        held = steps[last] * self.items + items[last]
+        order = np.lexsort((ranks[columns.items], columns.times, columns.users, steps))[::-1]
+        holders = (steps * self.users + columns.users)[order]
+        _, latest = np.unique(holders * self.items + columns.items[order], return_index=True)
+        latest.sort()
+        holders, items, steps = holders[latest], columns.items[order[latest]], steps[order[latest]]
+        begins = np.flatnonzero(np.append(True, holders[1:] != holders[:-1]))
+        place = np.arange(len(holders)) - np.repeat(begins, np.diff(begins, append=len(holders)))
+        counted = place < items_per_step
+        held = steps[counted] * self.items + items[counted]
         numbers, counts = np.unique(held, return_counts=True)
         return {
             (number // self.items, name_of(number % self.items)): count

@@ -7,7 +7,7 @@ The library behind the service: plan a guarantee, then run one of the paper's mo
     ...                Workload(period_steps=1440, items=100_000, beta=0.05,
     ...                         users=1_000_000))
     >>> planned.threshold
-    827
+    492
     >>> monitor = HeavyHitterMonitor(planned)
 """
 
@@ -23,9 +23,10 @@ from streamer.monitors.threshold_monitor import (
 )
 from streamer.privacy.calibration import Calibration, calibrate
 from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.interval import Intervals
 from streamer.privacy.law import NoiseLaw
 from streamer.privacy.noise import DiscreteLaplace
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Attention, Domain, Method, Neighbours
 from streamer.privacy.threshold import Plan, Workload, plan
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AboveThreshold",
     "Answer",
+    "Attention",
     "Calibration",
     "Decision",
     "DiscreteLaplace",
@@ -40,6 +42,7 @@ __all__ = [
     "Guarantee",
     "HeavyHitterMonitor",
     "Hitter",
+    "Intervals",
     "Method",
     "MonitorError",
     "Neighbours",

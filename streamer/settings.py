@@ -75,6 +75,16 @@ class StreamSettings(Section):
         "Where a new stream begins; without it, the step of the clock when the service first "
         "starts (a file without --until: the first event).",
     )
+    items_per_step: int = flag(
+        3,
+        "How many different items of a user count in a step, the latest ones. Changes take effect "
+        "with the next budget period.",
+    )
+    items_file: Path | None = flag(
+        None,
+        "A file with declared items, one a line: known to everybody, and asked about in every step "
+        "at a lower threshold. Changes take effect with the next budget period.",
+    )
     publish_delay_seconds: float = setting(
         0.25,
         "Seconds after a step is due (its end, lateness_seconds and kafka.skew_seconds) at which "
@@ -108,7 +118,9 @@ class PrivacySettings(Section):
         1e-6, "δ: how much the probability of any output may change in addition to the bound ε."
     )
     contributions: int = flag(
-        10, "k: how many reports a user counts for in a period, before the user is ignored."
+        10,
+        "k: a user's budget in a period. A report costs 1; with the horizon calibration, one that "
+        "is far above its threshold costs 0.2. A user without budget is ignored.",
     )
     period_steps: int = flag(
         1440, "Steps in a budget period; every period starts with full budgets."
@@ -119,9 +131,10 @@ class PrivacySettings(Section):
         "Which change the guarantee hides: one user's history replaced by another, or one user "
         "added or removed.",
     )
-    calibration: Literal[Method.EXACT, Method.THEOREM] = flag(
-        Method.EXACT,
-        "How the noise is calibrated: exact (our analysis) or theorem (the paper's constants).",
+    calibration: Literal[Method.HORIZON, Method.EXACT, Method.THEOREM] = flag(
+        Method.HORIZON,
+        "How the noise is calibrated: horizon (Gaussian, for the questions of one period), exact "
+        "(Laplace, for any number of questions) or theorem (the paper's constants).",
     )
     threshold: int | None = flag(
         None, "Items with a noisy count of at least this are reported; planned if not given."
@@ -132,6 +145,12 @@ class PrivacySettings(Section):
     )
     items: int = flag(
         100_000, "The largest number of distinct items in a step, for planning the threshold."
+    )
+    declared_items: tuple[str, ...] = setting(
+        (), "Declared items, as in stream.items_file, which replaces this list."
+    )
+    open_domain: bool = setting(
+        True, "Whether items that are not declared are asked about and reported, too."
     )
     users: int = flag(
         1_000_000,
@@ -255,7 +274,7 @@ class MetricsSettings(Section):
     host: str = setting("127.0.0.1", "The address to listen on; 0.0.0.0 in a container.")
     port: int = setting(9090, "0: any free port.", ge=0, le=65_535)
     items: int = setting(
-        100, "Up to this many items are shown by streamer_hitter_estimate.", ge=0, le=10_000
+        100, "Up to this many items are shown by the streamer_hitter metrics.", ge=0, le=10_000
     )
 
 

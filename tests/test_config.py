@@ -42,7 +42,7 @@ class TestWhereTheyComeFrom:
         privacy = settings.privacy
         assert (privacy.epsilon, privacy.delta, privacy.contributions) == (1.0, 1e-6, 10)
         assert (settings.stream.step_seconds, privacy.period_steps) == (60.0, 1440)
-        assert (privacy.neighbours, privacy.calibration) == (Neighbours.REPLACE, Method.EXACT)
+        assert (privacy.neighbours, privacy.calibration) == (Neighbours.REPLACE, Method.HORIZON)
         assert settings.kafka.state_topic == "telemetry.state"
 
     @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_no_behaviour_of_one_user_costs_more_than_was_promised(events):
 
 
 def test_counting_every_event_of_a_user_breaks_the_promise(monkeypatch):
-    def everything(self):
+    def everything(self, items_per_step, only):
         """Every event counts as if a user of its own had sent it."""
         order = np.argsort(self._users[: self._size], kind="stable")
         users = self._users[order]

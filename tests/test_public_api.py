@@ -19,7 +19,7 @@ def test_the_public_api_is_what_the_package_exports():
 def test_the_public_api_has_these_names():
     assert set(streamer.__all__) == {
         *("Guarantee", "Neighbours", "Method", "Domain", "Workload", "Plan", "plan"),
-        *("Calibration", "calibrate", "NoiseLaw", "DiscreteLaplace"),
+        *("Calibration", "calibrate", "NoiseLaw", "DiscreteLaplace", "Attention", "Intervals"),
         *("AboveThreshold", "ThresholdMonitor", "ThresholdMonitorEvolving", "Answer"),
         *("ShiftingHeavyHitters", "Hitter", "HeavyHitterMonitor", "Tally", "Decision"),
         *("StreamerError", "SettingError", "OutputError", "MonitorError"),

@@ -7,14 +7,12 @@ process can write to the topic, and what is read is complete.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
 import msgspec
-import numpy as np
 from aiokafka import TopicPartition
-from numpy.typing import NDArray
 
 from streamer.errors import MonitorError, UnusableJournalError
 from streamer.kafka.connection import Connection
@@ -25,7 +23,6 @@ from streamer.kafka.ledger_records import (
     SnapshotRecord,
     StepEntry,
     chunks_of,
-    counter_chunks,
     encode,
     step_records,
 )
@@ -36,7 +33,7 @@ from streamer.kafka.topics import TopicAdmin
 from streamer.kafka.transactions import Message, Transactions, ends_of
 from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
 from streamer.ledger.past import HISTORY, asked_again
-from streamer.monitors.seam import Users
+from streamer.monitors.counters import Charges
 from streamer.stream.publication import Publication
 
 
@@ -84,6 +81,8 @@ class KafkaLedger:
         self._life_record = LifeRecord.of(life, topics.events)
         self._life_kept: LifeRecord | None = None
         """As it is in the topic: None for a new ledger, without ids if 0.1.0 wrote it."""
+        self._outdated: Charges | None = None
+        """The charges that were restored from an older format, until the ledger is claimed."""
 
     @property
     def snapshot_due(self) -> bool:
@@ -104,7 +103,10 @@ class KafkaLedger:
             return None
         self._check_not_behind(past.restored.published, shown)
         self._life_kept = msgspec.json.decode(records.state[b"life"], type=LifeRecord)
-        self._steps, self._periods, self._spent = past.steps, past.periods, past.spent
+        self._steps, self._periods = past.steps, past.periods
+        self._spent = past.budgets.charges.total
+        if self._life_kept.format != self._life_record.format:
+            self._outdated = past.budgets.charges
         self._budget_keys = {
             key
             for key in map(bytes.decode, records.state)
@@ -115,7 +117,11 @@ class KafkaLedger:
         return past.restored
 
     async def claim(self) -> None:
-        await self._transactions.announce()
+        if self._outdated is None:
+            await self._transactions.announce()
+        else:
+            await self._convert(self._outdated)
+            self._outdated = None
 
     async def append(self, entry: Entry) -> None:
         if self._is_new is None:
@@ -133,13 +139,13 @@ class KafkaLedger:
             decided.hitters,
             dict(entry.offsets),
             oldest=next(islice(self._steps, len(old_steps), None), decided.step),
-            spent=len(decided.charged) + (0 if is_new_period else self._spent),
+            spent=decided.charges.total + (0 if is_new_period else self._spent),
             read=dict(entry.read),
         )
         first_period = self._steps.get(step.oldest, step).period
         old_periods = [each for each in self._periods if each < first_period]
         period = PeriodRecord(decided.period, self._key)
-        charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charged))
+        charges = self._parts(f"charges/{decided.step}", chunks_of(decided.charges))
         step, records = step_records(step)
         messages = [self._message(key, value) for key, value in records.items()]
         if self._life_kept != self._life_record:
@@ -167,7 +173,7 @@ class KafkaLedger:
             del self._steps[each]
         for each in old_periods:
             del self._periods[each]
-        self._rule.charged(len(decided.charged))
+        self._rule.charged(len(decided.charges))
 
     async def publish(self, publication: Publication) -> None:
         """Results, step records and the `published` record, in one transaction."""
@@ -185,20 +191,39 @@ class KafkaLedger:
             ]
         )
 
-    async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+    async def snapshot(self, charges: Charges) -> None:
+        await self._replace_budgets(charges, [])
+
+    async def _convert(self, charges: Charges) -> None:
+        """Store the charges of an older format as a snapshot in units. From then on earlier
+        versions refuse the topic."""
+        number, last = next(reversed(self._steps.items()))
+        last = msgspec.structs.replace(last, spent=self._spent)
+        await self._replace_budgets(
+            charges,
+            [
+                self._message("life", encode(self._life_record)),
+                self._message(f"step/{number}", encode(last)),
+            ],
+        )
+        self._steps[number], self._life_kept = last, self._life_record
+
+    async def _replace_budgets(self, charges: Charges, more: Sequence[Message]) -> None:
+        """Store all counters in place of the charges that led to them, and more with them."""
         step = next(reversed(self._steps))
-        parts = self._parts(f"counters/{step}", counter_chunks(users, charges))
+        parts = self._parts(f"counters/{step}", chunks_of(charges))
         pointer = encode(SnapshotRecord(step, len(parts)))
         kept = {*parts, "snapshot"}
         await self._transactions.commit(
             [
+                *more,
                 *(self._message(key, chunk) for key, chunk in parts.items()),
                 self._message("snapshot", pointer),
                 *(self._message(key, None) for key in sorted(self._budget_keys - kept)),
             ]
         )
         self._budget_keys = kept
-        self._rule.taken(len(users))
+        self._rule.taken(len(charges))
 
     async def _look_around(self) -> dict[TopicPartition, int]:
         """Which cluster this is, and where the partitions of its steps topic end."""

@@ -7,7 +7,7 @@
 | `step/N` | the decision of step N and the offsets to continue from; only recent ones are kept |
 | `hitters/N/I` | chunk I of the hitters of step N, if one record cannot hold them |
 | `published` | the last published step |
-| `charges/N/I` | chunk I of the users charged in step N |
+| `charges/N/I` | chunk I of the users charged in step N, with the units of each |
 | `snapshot` | the step of the current snapshot, and its number of chunks |
 | `counters/N/I` | chunk I of the counters after step N |
 """
@@ -19,18 +19,18 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from streamer.ledger.contract import Life
-from streamer.monitors.seam import Hitter, Users
+from streamer.monitors.counters import Charges
+from streamer.monitors.seam import Hitter, Units, Users
 from streamer.stream.periods import Period
 
-FORMAT = 1
+FORMAT = 2
 CHUNK_BYTES = 500_000
 """Half a megabyte a record, which also holds the offsets of 15,000 partitions: below what
 brokers take by default."""
 CHUNK_USERS = 50_000
-"""This many counters are a record of that size."""
+"""With their units, this many users are a record of that size."""
 LARGEST_STATE = CHUNK_BYTES + 1_024
 """Of a record in the state topic, in bytes, with its key."""
 LARGEST_STEP = 1_024
@@ -76,7 +76,8 @@ class StepEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     oldest: int
     """The oldest step that is still kept once this one is written."""
     spent: int
-    """Charges of its period up to and including this step, over all users."""
+    """Units charged in its period up to and including this step, over all users. Only that of the
+    last step is used."""
     read: dict[str, int] = {}
     """How far each partition was read; empty in journals of earlier versions."""
     parts: int = 0
@@ -131,41 +132,43 @@ def _hitter_parts(hitters: tuple[Hitter[str], ...]) -> Iterator[bytes]:
     yield b"[" + b",".join(part) + b"]"
 
 
-def chunks_of(users: Users) -> list[bytes]:
-    """The charged users, in chunks with a checksum each."""
-    parts = [users[start : start + CHUNK_USERS] for start in range(0, len(users), CHUNK_USERS)]
-    return [_sealed(part.astype("<u8").tobytes()) for part in parts]
+_MARK = b"unit"
+"""Begins a chunk of charges in units. Version 0.1.0, whose chunks begin with their checksums,
+refuses it."""
 
 
-def users_of(chunk: bytes) -> Users:
-    return np.frombuffer(_opened(chunk), dtype="<u8").astype(np.uint64, copy=False)
-
-
-def counter_chunks(users: Users, charges: NDArray[np.uint16]) -> list[bytes]:
-    """All counters, in chunks: first the users, then how often each was charged."""
+def chunks_of(charges: Charges) -> list[bytes]:
+    """Charges, in chunks: a mark, a checksum, the users, then the units of each."""
+    parts = [slice(start, start + CHUNK_USERS) for start in range(0, len(charges), CHUNK_USERS)]
     return [
         _sealed(
-            users[start : start + CHUNK_USERS].astype("<u8").tobytes()
-            + charges[start : start + CHUNK_USERS].astype("<u2").tobytes()
+            charges.users[part].astype("<u8").tobytes()
+            + charges.units[part].astype("<u2").tobytes()
         )
-        for start in range(0, len(users), CHUNK_USERS)
+        for part in parts
     ]
 
 
-def counters_of(chunk: bytes) -> tuple[Users, NDArray[np.uint16]]:
-    content = _opened(chunk)
+def charges_of(chunk: bytes) -> Charges:
+    if chunk[:4] != _MARK:
+        raise ValueError("charges are damaged, or of another format")
+    return Charges(*columns_of(opened(memoryview(chunk)[4:])))
+
+
+def columns_of(content: memoryview) -> tuple[Users, Units]:
     number = len(content) // 10
     users = np.frombuffer(content, dtype="<u8", count=number)
-    charges = np.frombuffer(content, dtype="<u2", offset=8 * number)
-    return users.astype(np.uint64, copy=False), charges.astype(np.uint16, copy=False)
+    units = np.frombuffer(content, dtype="<u2", offset=8 * number)
+    return users.astype(np.uint64, copy=False), units.astype(np.uint16, copy=False)
 
 
 def _sealed(content: bytes) -> bytes:
-    return zlib.crc32(content).to_bytes(4, "little") + content
+    return _MARK + zlib.crc32(content).to_bytes(4, "little") + content
 
 
-def _opened(chunk: bytes) -> memoryview:
-    content = memoryview(chunk)[4:]
+def opened(chunk: memoryview) -> memoryview:
+    """What follows a checksum."""
+    content = chunk[4:]
     if len(chunk) <= 4 or zlib.crc32(content) != int.from_bytes(chunk[:4], "little"):
         raise ValueError("a checksum is wrong")
     return content

@@ -1,8 +1,8 @@
 """Restores the past from the records of a state topic, completely or not at all.
 
 A tool may have deleted a key, or a wrong retention may have truncated the log, and a topic
-does not show that. So decisions must be contiguous, and the last one records the number of
-charges in its period: all of them must be found, in the last snapshot or after it.
+does not show that. So decisions must be contiguous, and the last one records the units that
+were charged in its period: all of them must be found, in the last snapshot or after it.
 """
 
 from __future__ import annotations
@@ -16,33 +16,30 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from streamer.kafka import ledger_format_1
 from streamer.kafka.ledger_records import (
     PeriodRecord,
     PublishedRecord,
     SnapshotRecord,
     StepEntry,
-    counters_of,
+    charges_of,
     decode_hitters,
-    users_of,
 )
 from streamer.ledger.contract import Entry, Restored
-from streamer.ledger.past import check_continuity, past_of
-from streamer.monitors.seam import Hitter, Users
+from streamer.ledger.past import added_up, check_continuity, past_of
+from streamer.monitors.counters import Charges
+from streamer.monitors.seam import Hitter
+from streamer.privacy.prices import FULL
 from streamer.stream.decided import Decided
 
-Charges = NDArray[np.uint16]
-Part = tuple[Users, Charges]
-_NOBODY: Part = (np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint16))
 Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The charged users, in ascending order, and how often each was charged."""
+    """What the users were charged, and how much of that was read from where."""
 
-    users: Users
     charges: Charges
     snapshot_users: int
     charges_since: int
@@ -56,11 +53,10 @@ class Past:
     steps: dict[int, StepEntry]
     """In ascending order."""
     periods: dict[int, PeriodRecord]
-    spent: int
     budgets: Budgets
 
 
-def read_past(state: Mapping[str, bytes]) -> Past:
+def read_past(state: Mapping[str, bytes], is_format_1: bool = False) -> Past:
     """Restore from the last value of each key. ValueError: something is missing."""
     steps = sorted(_all(state, "step", StepEntry), key=lambda entry: entry.step)
     periods = {record.period.number: record for record in _all(state, "period", PeriodRecord)}
@@ -72,11 +68,10 @@ def read_past(state: Mapping[str, bytes]) -> Past:
     ]
     check_continuity(entries, published)
     last = steps[-1]
-    budgets = _read_budgets(state)
-    _check_spent(last, int(budgets.charges.sum(dtype=np.int64)))
-    key = periods[last.period].key
-    restored = past_of(entries, published, key, budgets.users, budgets.charges)
-    return Past(restored, {entry.step: entry for entry in steps}, periods, last.spent, budgets)
+    budgets = _read_budgets(state, is_format_1)
+    _check_spent(last, budgets.charges.total, FULL if is_format_1 else 1)
+    restored = past_of(entries, published, periods[last.period].key, budgets.charges)
+    return Past(restored, {entry.step: entry for entry in steps}, periods, budgets)
 
 
 def needed(state: Mapping[str, bytes], key: str) -> bytes:
@@ -116,33 +111,37 @@ def _check_steps(steps: Sequence[StepEntry], periods: Mapping[int, PeriodRecord]
             raise ValueError(f"period {entry.period} is missing")
 
 
-def _check_spent(last: StepEntry, found: int) -> None:
-    if found < last.spent:
+def _check_spent(last: StepEntry, found: int, units: int) -> None:
+    spent = last.spent * units
+    if found < spent:
         raise ValueError(
-            f"{last.spent - found} of the {last.spent} charges of period {last.period} are missing"
+            f"{spent - found} of the {spent} units of charges of period {last.period} are missing"
         )
-    if found > last.spent:
+    if found > spent:
         raise ValueError(
-            f"{found} charges found, but step {last.step}, the last one, records {last.spent}"
+            f"{found} units of charges found, but step {last.step}, the last one, records {spent}"
         )
 
 
-def _read_budgets(state: Mapping[str, bytes]) -> Budgets:
+def _read_budgets(state: Mapping[str, bytes], is_format_1: bool) -> Budgets:
     """The last snapshot plus all charges since. Its chunks are updated in parallel, on all
     cores."""
+    read_charges, read_counters = charges_of, charges_of
+    if is_format_1:
+        read_charges, read_counters = ledger_format_1.charges_of, ledger_format_1.counters_of
     kept = [value for key, value in state.items() if key.startswith("charges/")]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        parts = list(threads.map(counters_of, _snapshot(state))) or [_NOBODY]
-        since = list(threads.map(users_of, kept))
-        snapshot_users = sum(len(users) for users, _ in parts)
+        parts = list(threads.map(read_counters, _snapshot(state))) or [Charges.none()]
+        since = list(threads.map(read_charges, kept))
+        snapshot_users = sum(map(len, parts))
         charges_since = sum(map(len, since))
         users = np.empty(snapshot_users + charges_since, dtype=np.uint64)
-        charges = np.empty(len(users), dtype=np.uint16)
+        units = np.empty(len(users), dtype=np.uint16)
         end = 0
-        for merged in threads.map(_merged, parts, _divided(since, parts)):
-            start, end = end, end + len(merged[0])
-            users[start:end], charges[start:end] = merged
-    return Budgets(users[:end], charges[:end], snapshot_users, charges_since)
+        for part in threads.map(added_up, parts, _divided(since, parts)):
+            start, end = end, end + len(part)
+            users[start:end], units[start:end] = part.users, part.units
+    return Budgets(Charges(users[:end], units[:end]), snapshot_users, charges_since)
 
 
 def _snapshot(state: Mapping[str, bytes]) -> list[bytes]:
@@ -154,31 +153,14 @@ def _snapshot(state: Mapping[str, bytes]) -> list[bytes]:
     return [needed(state, key) for key in keys]
 
 
-def _divided(since: Sequence[Users], parts: Sequence[Part]) -> list[list[Users]]:
-    """Charges, each in ascending order, by the chunk of the snapshot that they belong to."""
-    begins = np.array([users[0] for users, _ in parts[1:]], dtype=np.uint64)
-    divided: list[list[Users]] = [[] for _ in parts]
-    for users in since:
+def _divided(since: Sequence[Charges], parts: Sequence[Charges]) -> list[list[Charges]]:
+    """Charges by the chunk of the snapshot that they belong to."""
+    begins = np.array([part.users[0] for part in parts[1:]], dtype=np.uint64)
+    divided: list[list[Charges]] = [[] for _ in parts]
+    for charges in since:
+        users = charges.users
         first, last = np.searchsorted(begins, users[[0, -1]], side="right").tolist()
         cuts = np.searchsorted(users, begins[first:last]).tolist()
         for part, (start, end) in enumerate(pairwise([0, *cuts, len(users)]), first):
-            divided[part].append(users[start:end])
+            divided[part].append(Charges(users[start:end], charges.units[start:end]))
     return divided
-
-
-def _merged(part: Part, since: Sequence[Users]) -> Part:
-    """Counters, with each user's charges since added."""
-    if not since:
-        return part
-    known, charges = part
-    users = np.concatenate([known, np.sort(np.concatenate(since))])
-    # A stable sort merges two ascending runs: faster than looking up each user.
-    order = users.argsort(kind="stable")
-    users = users.take(order)
-    begins = np.flatnonzero(np.concatenate(([True], users[1:] != users[:-1])))
-    times = np.diff(begins, append=len(users))
-    # Each entry is one charge, but a user's entry from the snapshot, the first, may be more.
-    more = np.zeros(len(users), dtype=np.int64)
-    more[: len(known)] = charges - 1
-    times += more.take(order.take(begins))
-    return users.take(begins), times.astype(np.uint16)

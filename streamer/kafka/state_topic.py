@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 from aiokafka import TopicPartition
-from msgspec import structs
 
 from streamer.errors import UnusableJournalError
+from streamer.kafka import ledger_format_1
 from streamer.kafka.connection import Connection
 from streamer.kafka.ledger_records import FORMAT, LifeRecord
 from streamer.kafka.ledger_restore import Past, needed, read_past
@@ -54,7 +54,7 @@ def interpret(found: dict[bytes, bytes], topic: str, wanted: LifeRecord) -> Past
         state = {key.decode(): value for key, value in found.items()}
         kept = msgspec.json.decode(needed(state, "life"), type=dict[str, object])
         _check_life(topic, kept, wanted)
-        return read_past(state)
+        return read_past(state, kept["format"] == ledger_format_1.FORMAT)
     except (msgspec.MsgspecError, ValueError) as error:
         raise UnusableJournalError(
             f"the state topic {topic} cannot be used ({error}): restore it from a copy, or name a "
@@ -75,17 +75,19 @@ _FIXED = {
 
 
 def _check_life(topic: str, kept: dict[str, object], wanted: LifeRecord) -> None:
-    if kept.get("format") != FORMAT:
+    if kept.get("format") not in (ledger_format_1.FORMAT, FORMAT):
         raise UnusableJournalError(
             f"the state topic {topic} has format {kept.get('format')}, but this version supports "
-            f"format {FORMAT}: use the version that created it, or a newer one"
+            f"formats {ledger_format_1.FORMAT} and {FORMAT}: use the version that created it, or a "
+            "newer one"
         )
-    for name, value in structs.asdict(wanted).items():
+    for name, setting in _FIXED.items():
+        value = getattr(wanted, name)
         # Version 0.1.0 wrote no ids: the next append adds them.
         is_open = value is None or (name in _IDS and kept.get(name) is None)
         if kept.get(name) != value and not is_open:
             raise UnusableJournalError(
-                f"the state topic {topic} was created with another {_FIXED[name]} ({name} "
+                f"the state topic {topic} was created with another {setting} ({name} "
                 f"{kept.get(name)}, not {value}): this is fixed for the life of a state topic; "
                 "use the old value, or another state topic"
             )

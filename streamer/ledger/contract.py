@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from streamer.monitors.seam import Users
+from streamer.monitors.counters import Charges
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 from streamer.stream.publication import Publication
@@ -68,8 +65,8 @@ class Ledger(Protocol):
         ...
 
     async def claim(self) -> None:
-        """Take over: remove what a crash left half written, and let an older process that is
-        still running detect that it was replaced."""
+        """Take over: remove what a crash left half written, convert a ledger of an older format,
+        and let an older process that is still running detect that it was replaced."""
         ...
 
     async def append(self, entry: Entry) -> None:
@@ -85,7 +82,7 @@ class Ledger(Protocol):
         """Whether there are enough charges since the last snapshot for a new one."""
         ...
 
-    async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+    async def snapshot(self, charges: Charges) -> None:
         """Store all counters as they are now, and delete the charges that led to them."""
         ...
 
@@ -96,7 +93,8 @@ class SnapshotRule:
     So a ledger is never larger than about 1.5 times its counters.
     """
 
-    CHARGE_BYTES, COUNTER_BYTES = 8, 10
+    USER_BYTES = 10
+    """Of a user and the units, in a charge as in a snapshot."""
     LEAST_BYTES = 1 << 20
 
     def __init__(self) -> None:
@@ -105,8 +103,7 @@ class SnapshotRule:
 
     @property
     def due(self) -> bool:
-        counters = self.COUNTER_BYTES * self._users
-        return self.CHARGE_BYTES * self._charges > counters / 2 + self.LEAST_BYTES
+        return self.USER_BYTES * (self._charges - self._users / 2) > self.LEAST_BYTES
 
     def charged(self, charges: int) -> None:
         """This many charges were appended."""

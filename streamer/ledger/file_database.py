@@ -19,7 +19,8 @@ import msgspec
 from streamer.errors import StreamerError, UnusableJournalError
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import sync_directory
-from streamer.ledger.file_tables import APPLICATION, ENDED, FORMAT, SCHEMA, Tables
+from streamer.ledger.file_format_1 import FORMATS, tables_of
+from streamer.ledger.file_tables import APPLICATION, SCHEMA, Tables
 
 _HEADER = struct.Struct(">16s 44x i 4x i")
 """Of an SQLite file: its magic, and at 60 and 68 the user version and application id."""
@@ -39,7 +40,7 @@ def open_database(path: Path | None, life: Life) -> sqlite3.Connection:
             if path is None:
                 _fill(database, life)
             check_pages(database)
-            tables = Tables(database)
+            tables = tables_of(database)
             _check_life(where, Life(*tables.life()), life)
             _check_not_ended(where, tables)
     except BaseException:
@@ -67,10 +68,10 @@ def check_header(path: Path) -> None:
             raise UnusableJournalError(
                 f"{where} was not created by streamer: name another directory"
             )
-        if version not in (FORMAT, ENDED):
+        if version not in FORMATS:
             raise UnusableJournalError(
-                f"{where} has format {version}, but this version supports formats {FORMAT} and "
-                f"{ENDED}: use the version of streamer that created it, or a newer one"
+                f"{where} has format {version}, but this version supports formats {min(FORMATS)} "
+                f"to {max(FORMATS)}: use the version of streamer that created it, or a newer one"
             )
 
 
@@ -112,8 +113,6 @@ def _check_life(where: str, kept: Life, life: Life) -> None:
 
 
 def _check_not_ended(where: str, tables: Tables) -> None:
-    # Asked of SQLite, not of the header: a crash may have left the mark of an end that SQLite
-    # takes back.
     if tables.ended():
         raise UnusableJournalError(
             f"{where} is ended, by a run without --until: it can be looked at with streamer state, "
@@ -147,5 +146,5 @@ def _create(path: Path, life: Life) -> None:
 
 
 def _fill(database: sqlite3.Connection, life: Life) -> None:
-    database.executescript(SCHEMA)
+    database.executescript(";\n".join(SCHEMA))
     Tables(database).put_life(life.length_ms, life.epoch_ms)

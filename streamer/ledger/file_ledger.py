@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamer.errors import JournalWriteError, MonitorError, UnusableJournalError
 from streamer.ledger.contract import Entry, Life, Restored, SnapshotRule
 from streamer.ledger.file_database import check_header, check_pages, name_of, open_database, refusal
+from streamer.ledger.file_format_1 import converted, tables_of
 from streamer.ledger.file_restore import Past, read_past
-from streamer.ledger.file_tables import Tables
+from streamer.ledger.file_tables import FORMAT, Tables
 from streamer.ledger.output_files import OutputFiles
 from streamer.ledger.past import HISTORY
-from streamer.monitors.seam import Users
+from streamer.monitors.counters import Charges
 from streamer.stream.publication import Publication
 
 _PRUNE_EVERY = 256
@@ -64,8 +62,10 @@ class FileLedger:
         """None: not known before `restore`."""
         self._torn: Mapping[str, int] = {}
         """Outputs that a crash may have left half written, and the length to cut each to."""
+        self._charges = Charges.none()
+        """As they were restored, until the ledger is claimed."""
         self._database = open_database(path, life)
-        self._tables = Tables(self._database)
+        self._tables = tables_of(self._database)
 
     @property
     def snapshot_due(self) -> bool:
@@ -81,13 +81,18 @@ class FileLedger:
         self._rule.taken(past.snapshot_users)
         self._rule.charged(past.charges_since)
         self._check_outputs(past)
+        self._charges = past.restored.state.charges
         return past.restored
 
     async def claim(self) -> None:
         if self._outputs:
             self._outputs.open(self._torn)
+        outcome = "nothing was changed"
+        if self._tables.format() != FORMAT:
+            await asyncio.to_thread(self._writing, outcome, self._convert)
+        self._charges = Charges.none()
         if not self._is_new:
-            await asyncio.to_thread(self._writing, "nothing was changed", self._prune)
+            await asyncio.to_thread(self._writing, outcome, self._prune)
 
     async def append(self, entry: Entry) -> None:
         if self._is_new is None:
@@ -118,9 +123,9 @@ class FileLedger:
         await asyncio.to_thread(self._writing, outcome, self._tables.put_end)
         self._checkpoint("ended")
 
-    async def snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+    async def snapshot(self, charges: Charges) -> None:
         outcome = "all decisions are published"
-        await asyncio.to_thread(self._writing, outcome, self._snapshot, users, charges)
+        await asyncio.to_thread(self._writing, outcome, self._snapshot, charges)
         await asyncio.to_thread(self._give_back_pages, outcome)
 
     async def close(self) -> None:
@@ -150,7 +155,7 @@ class FileLedger:
             # Another key is accepted only while nobody is charged.
             self._tables.put_period(decided.period, self._key)
         self._tables.put_step(entry)
-        self._rule.charged(len(decided.charged))
+        self._rule.charged(len(decided.charges))
         self._appended += 1
         if self._appended % _PRUNE_EVERY == 0:
             self._prune()
@@ -158,9 +163,13 @@ class FileLedger:
     def _sizes(self) -> Mapping[str, int]:
         return self._outputs.sizes() if self._outputs else {}
 
-    def _snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        self._tables.put_snapshot(users, charges)
-        self._rule.taken(len(users))
+    def _snapshot(self, charges: Charges) -> None:
+        self._tables.put_snapshot(charges)
+        self._rule.taken(len(charges))
+
+    def _convert(self) -> None:
+        self._tables = converted(self._database, self._charges)
+        self._rule.taken(len(self._charges))
 
     def _prune(self) -> None:
         """Keep the last decisions, and those that a restart still needs."""
@@ -227,6 +236,6 @@ def peek(path: Path) -> Peeked:
             raise UnusableJournalError(
                 f"{where} was interrupted during a write: the next run rolls that back"
             ) from None
-        tables = Tables(database)
+        tables = tables_of(database)
         past = read_past(tables)
         return Peeked(Life(*tables.life()), past.restored if past else None, tables.ended())

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from streamer.ledger.contract import Entry, Restored
-from streamer.ledger.file_tables import Tables
-from streamer.ledger.past import check_continuity, past_of
-from streamer.monitors.counters import Counters
-from streamer.monitors.seam import Users
+from streamer.ledger.file_tables import Snapshot, Tables
+from streamer.ledger.past import added_up, check_continuity, past_of
+from streamer.monitors.counters import Charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +33,27 @@ def read_past(tables: Tables) -> Past | None:
         return None
     published, outputs = tables.published()
     check_continuity(entries, published)
-    counters, snapshot_users = _counters(tables, entries, charged, since)
+    snapshot = tables.snapshot()
+    _check_charges(entries, charged, since, snapshot)
+    counters = snapshot.charges if snapshot else Charges.none()
     period = tables.period(entries[-1].decided.period.number)
     key = period[1] if period else ""
-    restored = past_of(entries, published, key, *counters.snapshot())
-    return Past(restored, snapshot_users, sum(map(len, since.values())), outputs)
+    restored = past_of(entries, published, key, added_up(counters, list(since.values())))
+    return Past(restored, len(counters), sum(map(len, since.values())), outputs)
 
 
-def _counters(
-    tables: Tables, entries: Sequence[Entry], charged: Sequence[int], since: Mapping[int, Users]
-) -> tuple[Counters, int]:
-    """The last snapshot plus all charges since, and the number of users in the snapshot."""
+def _check_charges(
+    entries: Sequence[Entry],
+    charged: Sequence[int],
+    since: Mapping[int, Charges],
+    snapshot: Snapshot | None,
+) -> None:
+    """All charges of this period must be there, in the snapshot or after it."""
     without = since.keys() - {entry.decided.step for entry in entries}
     if without:
         raise ValueError(f"step {min(without)} is missing")
-    period = entries[-1].decided.period
-    counters = Counters(period.terms.contributions)
-    taken = tables.snapshot(counters)
-    snapshot_users = counters.charged
-    begin = period.first - 1 if taken is None else taken
+    begin = snapshot.step if snapshot else entries[-1].decided.period.first - 1
     for entry, number in zip(entries, charged, strict=True):
         here = since.get(entry.decided.step, ())
         if entry.decided.step > begin and len(here) != number:
             raise ValueError(f"charges of step {entry.decided.step} are missing")
-    if since:
-        users, times = np.unique(np.concatenate(list(since.values())), return_counts=True)
-        counters.charge(users, times.astype(np.uint16))
-    return counters, snapshot_users

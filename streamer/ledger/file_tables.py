@@ -9,41 +9,57 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from streamer.ledger.contract import Entry
-from streamer.monitors.counters import Counters
-from streamer.monitors.seam import Hitter, Users
+from streamer.monitors.counters import Charges
+from streamer.monitors.seam import Hitter, Units, Users
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period
 
-FORMAT = 1
-ENDED = 2
-"""The format of a ledger that is ended: a version that does not know of ends refuses it."""
+FORMAT = 3
+ENDED = 4
+"""The format of a ledger that is ended: nothing can be appended to it."""
 APPLICATION = 0x5354524D  # "STRM": marks a database as ours
 CHUNK_USERS = 1 << 20
 
-SCHEMA = f"""
-CREATE TABLE life (length_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE periods (
-    number INTEGER PRIMARY KEY, period TEXT NOT NULL, key TEXT NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE steps (
+BUDGETS = (
+    """CREATE TABLE charges (
+    step INTEGER PRIMARY KEY, users BLOB NOT NULL, units BLOB NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE snapshot (
+    step INTEGER NOT NULL, chunks INTEGER NOT NULL, users INTEGER NOT NULL,
+    crc INTEGER NOT NULL)""",
+    """CREATE TABLE counters (
+    chunk INTEGER PRIMARY KEY, users BLOB NOT NULL, units BLOB NOT NULL, crc INTEGER NOT NULL)""",
+    f"PRAGMA user_version = {FORMAT}",
+)
+"""Who was charged how much, and the format, which says how that is stored."""
+SCHEMA = (
+    """CREATE TABLE life (
+    length_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE periods (
+    number INTEGER PRIMARY KEY, period TEXT NOT NULL, key TEXT NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE steps (
     step INTEGER PRIMARY KEY, first INTEGER NOT NULL, period INTEGER NOT NULL,
-    hitters TEXT NOT NULL, offsets TEXT NOT NULL, charged INTEGER NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE published (step INTEGER NOT NULL, outputs TEXT NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE charges (step INTEGER PRIMARY KEY, users BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE snapshot (
-    step INTEGER NOT NULL, chunks INTEGER NOT NULL, users INTEGER NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE counters (
-    chunk INTEGER PRIMARY KEY, users BLOB NOT NULL, charges BLOB NOT NULL, crc INTEGER NOT NULL);
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {FORMAT};
-"""
+    hitters TEXT NOT NULL, offsets TEXT NOT NULL, charged INTEGER NOT NULL,
+    crc INTEGER NOT NULL)""",
+    "CREATE TABLE published (step INTEGER NOT NULL, outputs TEXT NOT NULL, crc INTEGER NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION}",
+    *BUDGETS,
+)
 Value = int | str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All counters of a period, after a step."""
+
+    step: int
+    charges: Charges
 
 
 class Tables:
@@ -64,7 +80,12 @@ class Tables:
         self._execute(f"PRAGMA user_version = {ENDED}")
 
     def ended(self) -> bool:
-        return bool(self._execute("PRAGMA user_version").fetchone()[0] == ENDED)
+        return self.format() == ENDED
+
+    def format(self) -> int:
+        # Asked of SQLite, not of the header: a crash may have left the mark of a format that
+        # SQLite takes back.
+        return int(self._execute("PRAGMA user_version").fetchone()[0])
 
     def put_period(self, period: Period, key: str) -> None:
         """A period is pinned as planned; a known one may only change its key."""
@@ -85,10 +106,10 @@ class Tables:
         self._insert(
             "steps",
             *(decided.step, decided.first, decided.period.number, _json(decided.hitters)),
-            *(_json(dict(entry.offsets)), len(decided.charged)),
+            *(_json(dict(entry.offsets)), len(decided.charges)),
         )
-        if len(decided.charged):
-            self._insert("charges", decided.step, decided.charged.astype("<u8").tobytes())
+        if len(decided.charges):
+            self._insert("charges", decided.step, *_columns(decided.charges))
 
     def entries(self) -> list[tuple[Entry, int]]:
         """All stored decisions, in ascending order, each with the number of users it charged."""
@@ -146,48 +167,46 @@ class Tables:
         for table in ("charges", "snapshot", "counters"):
             self._execute(f"DELETE FROM {table}")  # noqa: S608
 
-    def put_snapshot(self, users: Users, charges: NDArray[np.uint16]) -> None:
+    def put_snapshot(self, charges: Charges) -> None:
         """Store all counters after the last step, in place of the charges that led to them."""
         step = self.last_step()
         if step is None:
             raise ValueError("nothing was decided yet")
         self.forget_budgets()
-        starts = range(0, len(users), CHUNK_USERS)
+        starts = range(0, len(charges), CHUNK_USERS)
         for chunk, start in enumerate(starts):
-            who = users[start : start + CHUNK_USERS].astype("<u8").tobytes()
-            often = charges[start : start + CHUNK_USERS].astype("<u2").tobytes()
-            self._insert("counters", chunk, who, often)
-        self._insert("snapshot", step, len(starts), len(users))
+            part = slice(start, start + CHUNK_USERS)
+            columns = _columns(Charges(charges.users[part], charges.units[part]))
+            self._insert("counters", chunk, *columns)
+        self._insert("snapshot", step, len(starts), len(charges))
 
-    def snapshot(self, counters: Counters) -> int | None:
-        """Restore the last snapshot into the counters; returns the step it was taken after."""
+    def snapshot(self) -> Snapshot | None:
+        """The last snapshot; None: none was taken in this period."""
+        parts: list[Charges] = []
+        for chunk, charges in self._counters():
+            if chunk != len(parts):
+                raise ValueError("a part of the counters is missing")
+            parts.append(charges)
         rows = list(self._rows("snapshot", "step, chunks, users"))
         if not rows:
             return None
         step, chunks, number = map(int, rows[0])
-        who: list[Users] = []
-        often: list[NDArray[np.uint16]] = []
-        for chunk, users, charges in self._rows(
-            "counters", "chunk, users, charges", "ORDER BY chunk"
-        ):
-            if chunk != len(who):
-                raise ValueError("a part of the counters is missing")
-            who.append(np.frombuffer(users, dtype="<u8"))
-            often.append(np.frombuffer(charges, dtype="<u2"))
-        if len(who) != chunks or sum(map(len, who)) != number:
+        if len(parts) != chunks or sum(map(len, parts)) != number:
             raise ValueError("a part of the counters is missing")
-        if who:
-            counters.restore(
-                np.concatenate(who).astype(np.uint64), np.concatenate(often).astype(np.uint16)
-            )
-        return step
+        if not parts:
+            return Snapshot(step, Charges.none())
+        users = np.concatenate([part.users for part in parts])
+        return Snapshot(step, Charges(users, np.concatenate([part.units for part in parts])))
 
-    def charges(self) -> dict[int, Users]:
-        """The charged users by step, since the last snapshot."""
-        return {
-            int(step): np.frombuffer(users, dtype="<u8").astype(np.uint64)
-            for step, users in self._rows("charges", "step, users", "ORDER BY step")
-        }
+    def charges(self) -> dict[int, Charges]:
+        """The charges by step, since the last snapshot."""
+        rows = self._rows("charges", "step, users, units", "ORDER BY step")
+        return {int(step): Charges(users_of(users), units_of(units)) for step, users, units in rows}
+
+    def _counters(self) -> Iterator[tuple[int, Charges]]:
+        """The parts of the last snapshot with their numbers."""
+        for chunk, users, units in self._rows("counters", "chunk, users, units", "ORDER BY chunk"):
+            yield int(chunk), Charges(users_of(users), units_of(units))
 
     def _known_period(self, number: int) -> Period:
         found = self.period(number)
@@ -219,6 +238,18 @@ class Tables:
             if _crc(row) != crc:
                 raise ValueError(f"a checksum in {table} is wrong")
             yield tuple(row)
+
+
+def users_of(content: bytes) -> Users:
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64, copy=False)
+
+
+def units_of(content: bytes) -> Units:
+    return np.frombuffer(content, dtype="<u2").astype(np.uint16, copy=False)
+
+
+def _columns(charges: Charges) -> tuple[bytes, bytes]:
+    return charges.users.astype("<u8").tobytes(), charges.units.astype("<u2").tobytes()
 
 
 def _json(value: object) -> str:

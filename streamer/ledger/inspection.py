@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from streamer.ledger.contract import Restored
+from streamer.monitors.counters import Counters
 from streamer.stream.timing import StepTiming, format_rfc3339
 
 
@@ -35,6 +34,8 @@ def facts_of(
 ) -> JournalFacts:
     state = restored.state
     terms = state.period.terms
+    counters = Counters(terms.contributions)
+    counters.restore(state.charges)
     return JournalFacts(
         ended=ended,
         last_step=state.closed,
@@ -47,7 +48,7 @@ def facts_of(
         contributions=terms.contributions,
         noise_scale=state.period.plan.calibration.noise_scale,
         threshold=state.period.plan.threshold,
-        users_charged=len(state.users),
-        users_exhausted=int(np.count_nonzero(state.charges >= terms.contributions)),
+        users_charged=counters.charged,
+        users_exhausted=counters.exhausted,
         bytes=size,
     )

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamer.ledger.contract import Entry, Restored
-from streamer.monitors.seam import Users
+from streamer.monitors.counters import Charges
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
 
@@ -21,15 +20,31 @@ def past_of(
     entries: Sequence[Entry],
     published: int,
     key: str,
-    users: Users,
-    charges: NDArray[np.uint16],
+    charges: Charges,
 ) -> Restored:
     """The past, from all stored entries in ascending order, and the counters after them."""
     last = entries[-1]
     step, period = last.decided.step, last.decided.period
-    state = EngineState(step, period, users, charges, _resting(entries))
+    state = EngineState(step, period, charges, _resting(entries))
     history = [entry.decided for entry in entries[-HISTORY:]]
     return Restored(state, last, published, key, history)
+
+
+def added_up(counters: Charges, since: Sequence[Charges]) -> Charges:
+    """Counters, with the charges since added."""
+    if not since:
+        return counters
+    users = np.concatenate([charges.users for charges in since])
+    units = np.concatenate([charges.units for charges in since])
+    order = users.argsort()
+    users = np.concatenate([counters.users, users.take(order)])
+    units = np.concatenate([counters.units, units.take(order)])
+    # A stable sort merges two ascending runs: faster than looking up each user.
+    order = users.argsort(kind="stable")
+    users = users.take(order)
+    begins = np.flatnonzero(np.append(True, users[1:] != users[:-1]))
+    units = np.add.reduceat(units.take(order), begins, dtype=np.uint16)
+    return Charges(users.take(begins), units)
 
 
 def check_continuity(entries: Sequence[Entry], published: int) -> None:

@@ -26,7 +26,7 @@ class StepHistogram:
         noise = self._gaussian.normal(0.0, self._plan.deviation, len(tally.items))
         estimates = np.rint(tally.holders + noise).astype(np.int64)
         above = tally.holders + noise >= self._plan.threshold
-        return Decision(tally.step, tally.items[above], estimates[above])
+        return Decision.flat(tally.step, tally.items[above], estimates[above])
 
     def detection(self, weight: int) -> float:
         """The probability that an item with `weight` holders is reported."""

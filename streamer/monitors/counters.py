@@ -1,30 +1,63 @@
-"""How often each user was charged in the current budget period."""
+"""What each user was charged in the current budget period, in units of `privacy.prices`."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.monitors.seam import Users
+from streamer.monitors.seam import Units, Users
+from streamer.privacy.prices import FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """Users in ascending order, each once, and the units that each is or was charged."""
+
+    users: Users
+    units: Units
+
+    @classmethod
+    def none(cls) -> Charges:
+        return cls(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint16))
+
+    @classmethod
+    def full(cls, users: Users) -> Charges:
+        """A full charge for each of these users."""
+        return cls(users, np.full(len(users), FULL, dtype=np.uint16))
+
+    def __len__(self) -> int:
+        """How many users are charged."""
+        return len(self.users)
+
+    @property
+    def total(self) -> int:
+        """The units of all users together."""
+        return int(self.units.sum(dtype=np.int64))
 
 
 class Counters:
-    """c(j) for every user with c(j) > 0, ten bytes each; a user at `limit` is exhausted."""
+    """The units of every user who was charged, ten bytes each.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    A user's budget is `contributions` full charges. A user with less than a full charge left is
+    exhausted: whatever a report may cost, it must fit into the budget.
+    """
+
+    def __init__(self, contributions: int) -> None:
+        self._budget = contributions * FULL
         self._users: Users = np.empty(0, dtype=np.uint64)
-        self._charges: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
+        self._units: Units = np.empty(0, dtype=np.uint16)
         self._exhausted: Users = np.empty(0, dtype=np.uint64)
 
-    def restore(self, users: Users, charges: NDArray[np.uint16]) -> None:
-        """Restore saved counters: users in ascending order and their charges."""
-        self._users, self._charges = users.copy(), charges.copy()
-        self._exhausted = users[charges >= self._limit]
+    def restore(self, charges: Charges) -> None:
+        """Restore saved counters."""
+        self._users, self._units = charges.users.copy(), charges.units.copy()
+        self._exhausted = self._users[self._spent(self._units)]
 
-    def snapshot(self) -> tuple[Users, NDArray[np.uint16]]:
-        """The users charged so far, in ascending order, and how often each."""
-        return self._users, self._charges.copy()
+    def snapshot(self) -> Charges:
+        """The users charged so far, and the units of each."""
+        return Charges(self._users, self._units.copy())
 
     @property
     def charged(self) -> int:
@@ -33,37 +66,45 @@ class Counters:
 
     @property
     def exhausted(self) -> int:
-        """How many users have reached the limit."""
+        """How many users no longer count."""
         return len(self._exhausted)
 
     def active(self, users: Users) -> NDArray[np.bool_]:
         """Which of these users still count. Fastest if they are sorted."""
         if not len(self._exhausted):
             return np.ones(len(users), dtype=np.bool_)
-        return ~_contains(self._exhausted, users)
+        return ~_find(self._exhausted, users)[1]
 
-    def charges(self, users: Users) -> NDArray[np.uint16]:
-        """How often each of these users was charged."""
-        if not len(self._users):
-            return np.zeros(len(users), dtype=np.uint16)
-        places = np.minimum(np.searchsorted(self._users, users), len(self._users) - 1)
-        return np.where(self._users[places] == users, self._charges[places], np.uint16(0))
+    def affordable(self, users: Users) -> NDArray[np.int32]:
+        """How many full charges each of these users has left."""
+        return (self._budget - self.units(users).astype(np.int32)) // FULL
 
-    def charge(self, users: Users, charges: NDArray[np.uint16] | int = 1) -> None:
-        """Add 1 or the given charges to each of these users: in ascending order, all active."""
-        charges = np.broadcast_to(np.asarray(charges, dtype=np.uint16), users.shape)
-        places = np.searchsorted(self._users, users)
-        known = _contains(self._users, users)
-        self._charges[places[known]] += charges[known]
+    def units(self, users: Users) -> Units:
+        """The units that each of these users was charged."""
+        places, known = _find(self._users, users)
+        units = np.zeros(len(users), dtype=np.uint16)
+        units[known] = self._units[places[known]]
+        return units
+
+    def charge(self, charges: Charges) -> None:
+        """Charge users who can afford it."""
+        users, units = charges.users, charges.units.copy()
+        places, known = _find(self._users, users)
+        units[known] += self._units[places[known]]
+        self._units[places[known]] = units[known]
         fresh = ~known
         self._users = np.insert(self._users, places[fresh], users[fresh])
-        self._charges = np.insert(self._charges, places[fresh], charges[fresh])
-        spent = users[self.charges(users) >= self._limit]
+        self._units = np.insert(self._units, places[fresh], units[fresh])
+        spent = users[self._spent(units)]
         self._exhausted = np.insert(self._exhausted, np.searchsorted(self._exhausted, spent), spent)
 
+    def _spent(self, units: Units) -> NDArray[np.bool_]:
+        return units > self._budget - FULL
 
-def _contains(ordered: Users, users: Users) -> NDArray[np.bool_]:
+
+def _find(ordered: Users, users: Users) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each of these users is or belongs among the others, and whether it is there."""
+    places = np.searchsorted(ordered, users)
     if not len(ordered):
-        return np.zeros(len(users), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(ordered, users), len(ordered) - 1)
-    return np.asarray(ordered[places] == users)
+        return places, np.zeros(len(users), dtype=np.bool_)
+    return places, ordered[np.minimum(places, len(ordered) - 1)] == users

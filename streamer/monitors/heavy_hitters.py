@@ -1,9 +1,9 @@
 """Shifting heavy hitters as a library: whole steps in, decisions out.
 
 At each step the paper asks TME "is x held by at least t users?" for every item x. A user
-holds one item per step, so the questions of a step concern disjoint users and can be asked
-all at once. The service, the audit and this monitor are built from the same two objects:
-`counting` knows users, `deciding` draws noise.
+counts for no more items in a step than its budget can pay for, so no answer of a step changes
+who counts in another, and all of them can be asked at once. The service, the audit and this
+monitor are built from the same two objects: `counting` knows users, `deciding` draws noise.
 
 Users are 64-bit numbers. Items are small whole numbers: positions in a dictionary of the
 caller.
@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from streamer.errors import MonitorError
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.counting import Counted, Counting
 from streamer.monitors.deciding import Deciding
 from streamer.monitors.seam import Decision, Holdings, Items, OwnNumbers, Tally, Users
+from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
 
 _NUMBERS = OwnNumbers()
@@ -36,19 +37,24 @@ class HeavyHitterMonitor:
         self.plan = plan
         self._counting: Counting[int] = counting or Counting()
         self._deciding: Deciding[int] = deciding or Deciding()
-        self._deciding.begin(plan, refresh)
-        self._counting.begin(plan.guarantee.contributions)
+        # In a declared domain the items are the whole numbers below its size.
+        is_declared = plan.workload.domain is Domain.DECLARED
+        self._declared = range(plan.workload.items if is_declared else plan.workload.declared)
+        self._deciding.begin(plan, refresh, self._declared)
+        self._begin_counting()
         self._period: int | None = None
 
     @property
     def counters(self) -> Counters:
-        """How often each user was charged in the current period."""
+        """What each user was charged in the current period."""
         return self._counting.counters
 
     def observe(self, step: int, users: Users, items: Items) -> Decision:
-        """Process one whole step: users, in any order, and the one item that each of them holds.
+        """Process one whole step: users, in any order, and the item that each of them holds.
 
-        Steps must increase: no step is decided twice.
+        A user may come several times, with up to `items_per_step` different items of the plan's
+        workload, the latest first: they count in this order. Steps must increase: no step is
+        decided twice.
         """
         counted = self.count(step, users, items)
         decision = self.decide(counted.tally)
@@ -58,15 +64,17 @@ class HeavyHitterMonitor:
     def count(self, step: int, users: Users, items: Items) -> Counted[int]:
         """The active holders of each item in a step."""
         self._enter(step // self.plan.workload.period_steps)
-        order = np.argsort(users)
+        if self.plan.workload.domain is Domain.DECLARED:
+            _check_declared(items, len(self._declared))
+        order = np.argsort(users, kind="stable")
         return self._counting.count(step, Holdings(users[order], items[order], _NUMBERS))
 
     def decide(self, tally: Tally[int]) -> Decision:
         """Which items are reported in the tally's step."""
         return self._deciding.decide(tally)
 
-    def charge(self, counted: Counted[int], decision: Decision) -> Users:
-        """Charge the active holders of every reported item, and return them."""
+    def charge(self, counted: Counted[int], decision: Decision) -> Charges:
+        """Charge the active holders of every reported item, and return what each is charged."""
         return self._counting.charge(counted, decision)
 
     def _enter(self, period: int) -> None:
@@ -76,5 +84,14 @@ class HeavyHitterMonitor:
                 "no step is decided twice"
             )
         if self._period is not None and period > self._period:
-            self._counting.begin(self.plan.guarantee.contributions)
+            self._begin_counting()
         self._period = period
+
+    def _begin_counting(self) -> None:
+        plan = self.plan
+        self._counting.begin(plan.guarantee.contributions, plan.workload.items_per_step)
+
+
+def _check_declared(items: Items, number: int) -> None:
+    if items.max(initial=0) >= number:
+        raise MonitorError(f"item {items.max()} is not in the declared domain")

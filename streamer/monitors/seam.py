@@ -16,11 +16,15 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.privacy.prices import FULL
+
 Item = TypeVar("Item", bound=Hashable)
 Users = NDArray[np.uint64]
 """Users as 64-bit numbers: positions in a list in the library, pseudonyms in the service."""
 Items = NDArray[np.int64]
 """Items as their numbers within a step."""
+Units = NDArray[np.uint16]
+"""What is charged, in units of `privacy.prices`."""
 
 
 class Numbering(Protocol[Item]):
@@ -35,7 +39,11 @@ class Numbering(Protocol[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Holdings(Generic[Item]):
-    """What each user holds in a step: users in ascending order, each once, and their items."""
+    """What users hold in a step, as pairs of a user and an item, each pair once.
+
+    Users are in ascending order. A user has at most as many items as count in a step, the latest
+    first: if its budget is short, those at the end do not count.
+    """
 
     users: Users
     items: Items
@@ -54,11 +62,20 @@ class Tally(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is reported in a step: items in ascending order with their noisy counts f̂."""
+    """What is reported in a step: items in ascending order with their noisy counts f̂.
+
+    `prices`: what each report costs every active holder of its item.
+    """
 
     step: int
     items: Items
     estimates: NDArray[np.int64]
+    prices: Units
+
+    @classmethod
+    def flat(cls, step: int, items: Items, estimates: NDArray[np.int64]) -> Decision:
+        """Every report at the full price."""
+        return cls(step, items, estimates, np.full(len(items), FULL, dtype=np.uint16))
 
 
 @dataclass(frozen=True, slots=True)

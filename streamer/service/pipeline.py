@@ -153,7 +153,7 @@ class Pipeline:
         """After a step's results left: a snapshot of the counters, if one is due."""
         if self._ledger.snapshot_due:
             with self._timed(Phase.SNAPSHOT):
-                await self._ledger.snapshot(*self.engine.counters.snapshot())
+                await self._ledger.snapshot(self.engine.counters.snapshot())
             self._checkpoint("snapshot taken")
         self._watcher.closed(decided, self.engine)
 

@@ -98,7 +98,7 @@ def check_key(restored: Restored, pseudonyms: Pseudonyms) -> None:
     """Under another key every user would look new, and could be charged k times again."""
     state, period = restored.state, restored.state.period
     is_over = state.closed + 1 >= period.end
-    if restored.key != pseudonyms.fingerprint and len(state.users) and not is_over:
+    if restored.key != pseudonyms.fingerprint and len(state.charges) and not is_over:
         raise UnusableJournalError(
             f"the journal's users of period {period.number} were pseudonymized with another key: "
             "use that key until the period is over"

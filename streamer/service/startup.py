@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import stat
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
 from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Intake
+from streamer.stream.item_list import check_items
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import KEY_BYTES, Pseudonyms
 from streamer.stream.schedule import Schedule
@@ -62,9 +64,33 @@ def _moment_after_epoch(name: str, text: str, timing: StepTiming) -> int:
 def terms_of(settings: PrivacySettings, stream: StreamSettings) -> Terms:
     """The terms, planned once here so that wrong ones are refused at the start."""
     values = {**settings.model_dump(), **stream.model_dump()}
+    values["declared_items"] = declared_of(settings, stream)
     terms = Terms(**{field.name: values[field.name] for field in fields(Terms)})
     terms.plan()
     return terms
+
+
+def declared_of(settings: PrivacySettings, stream: StreamSettings) -> tuple[str, ...]:
+    """The declared items, from a file or from the settings."""
+    if stream.items_file is not None and settings.declared_items:
+        raise SettingError(
+            "stream.items_file",
+            stream.items_file,
+            "privacy.declared_items is set too: use only one",
+        )
+    longest = stream.max_item_bytes
+    if stream.items_file is None:
+        items = check_items("privacy.declared_items", "entry", settings.declared_items, longest)
+    else:
+        items = check_items("stream.items_file", "line", _read_lines(stream.items_file), longest)
+    if not items and not settings.open_domain:
+        raise SettingError(
+            "privacy.open_domain",
+            "false",
+            "nothing could be reported; declare items with stream.items_file or "
+            "privacy.declared_items, or set it to true",
+        )
+    return items
 
 
 def schedule_of(settings: StreamSettings, skew_seconds: float = 0.0) -> Schedule:
@@ -155,6 +181,17 @@ def _milliseconds(setting: str, seconds: float) -> int:
     if abs(whole - seconds * 1000) > 1e-6:
         raise SettingError(setting, seconds, "it must be a whole number of milliseconds")
     return whole
+
+
+def _read_lines(path: Path) -> Sequence[str]:
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise SettingError("stream.items_file", path, f"{error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError("stream.items_file", path, "it must be a text file in UTF-8") from None
+    # An item may contain every other character that ends a line for some programs.
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else ()
 
 
 def _read_key(path: Path) -> bytes:

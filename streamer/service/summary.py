@@ -26,7 +26,7 @@ class Summary(Watcher):
     """Events of steps after the end of this run over a file, left for the next one."""
     rejected: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
-    """Accepted events that did not count, because a later event of the same user did."""
+    """Accepted events that did not count: the user's later events of the step did."""
     steps: int = 0
     hitters: int = 0
     charged: int = 0
@@ -46,7 +46,7 @@ class Summary(Watcher):
         self.rejected.update(rejection.reason.value for rejection in received.rejections)
 
     def closed(self, decided: Decided, engine: Engine) -> None:
-        self.duplicates += engine.turnout.events - engine.turnout.users
+        self.duplicates += engine.turnout.events - engine.turnout.held
         self.steps += decided.step - decided.first + 1
         self.hitters += len(decided.hitters)
         self.charged, self.exhausted = engine.charged, engine.exhausted

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
+from msgspec import UNSET
+
 from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord
 
 _COMPARED = 8
 """The trend of an item is computed from up to this many of its latest reports."""
-# The margin is slightly more than two standard deviations of the noise. A change counts as a
-# trend beyond about three.
+# An interval reaches slightly more than two standard deviations of the noise. A change counts as
+# a trend beyond about three.
 _CAUTION = math.sqrt(2)
 
 
@@ -40,6 +42,23 @@ class CurrentItem:
     trend: Trend
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An estimate, and how far below and above it the number of users may be."""
+
+    estimate: int
+    below: int
+    above: int
+
+    @classmethod
+    def of(cls, result: ResultRecord) -> _Value:
+        if result.low is UNSET or result.high is UNSET:  # written by 0.1.0
+            return cls(result.estimate, result.margin, result.margin)
+        # Near the threshold the whole interval may be below the estimate.
+        above = max(0, result.high - result.estimate)
+        return cls(result.estimate, result.estimate - result.low, above)
+
+
 @dataclass(slots=True)
 class _Run:
     """Consecutive reports of one item, without a long gap."""
@@ -48,7 +67,7 @@ class _Run:
     latest: ResultRecord
     rest: int
     """How many steps after its latest report the item is checked again."""
-    estimates: deque[int]
+    values: deque[_Value]
 
     def is_current(self, step: int) -> bool:
         """A reported item is not checked again for `rest` steps: its report stays valid."""
@@ -103,7 +122,7 @@ class CurrentHitters:
                 run = _Run(result.step, result, self._refresh_steps, deque(maxlen=_COMPARED))
                 self._runs[result.item] = run
             run.latest, run.rest = result, self._refresh_steps
-            run.estimates.append(result.estimate)
+            run.values.append(_Value.of(result))
 
 
 def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRecord]]:
@@ -115,12 +134,22 @@ def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRec
 
 def _trend(run: _Run) -> Trend:
     """Compare the later half of the reports with the earlier half."""
-    estimates = list(run.estimates)
-    if len(estimates) == 1:
+    values = list(run.values)
+    if len(values) == 1:
         return Trend.NEW
-    before, after = estimates[: len(estimates) // 2], estimates[len(estimates) // 2 :]
-    noise = run.latest.margin * math.sqrt(1 / len(before) + 1 / len(after))
-    change = fmean(after) - fmean(before)
+    before, after = values[: len(values) // 2], values[len(values) // 2 :]
+    change = fmean(each.estimate for each in after) - fmean(each.estimate for each in before)
+    upper, lower = (after, before) if change > 0 else (before, after)
+    # Without a trend, the truth lies between: below the upper half and above the lower half.
+    noise = math.hypot(
+        _of_mean(each.below for each in upper), _of_mean(each.above for each in lower)
+    )
     if abs(change) <= _CAUTION * noise:
         return Trend.STEADY
     return Trend.GROWING if change > 0 else Trend.SHRINKING
+
+
+def _of_mean(deviations: Iterable[int]) -> float:
+    """The deviation of the mean of independent values."""
+    known = list(deviations)
+    return math.hypot(*known) / len(known)

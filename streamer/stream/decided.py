@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from streamer.monitors.seam import Hitter, Users
+from streamer.monitors.counters import Charges
+from streamer.monitors.seam import Hitter
 from streamer.stream.periods import Period
 
 
@@ -16,7 +15,7 @@ class Decided:
 
     How runs are split is internal: see `publication` for what is published about them.
 
-    `charged`: the pseudonyms of the users that the decision charges, in ascending order.
+    `charges`: the pseudonyms of the users that the decision charges, and how much each.
     Hitters are ordered by item, so their order reveals nothing else.
     """
 
@@ -24,4 +23,4 @@ class Decided:
     first: int
     period: Period
     hitters: tuple[Hitter[str], ...] = ()
-    charged: Users = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    charges: Charges = field(default_factory=Charges.none)

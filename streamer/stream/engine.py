@@ -7,25 +7,21 @@ next step is closed: the engine has moved on, and no step is ever decided twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamer.errors import MonitorError
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.counting import Counting
-from streamer.monitors.deciding import Deciding, NoisyThreshold, Questions
-from streamer.monitors.seam import Decision, Hitter, Numbering, Users
-from streamer.privacy.threshold import Plan
+from streamer.monitors.deciding import Deciding, MakeQuestions, NoisyThreshold
+from streamer.monitors.seam import Decision, Hitter, Numbering
 from streamer.stream.buffer import StepBuffer
 from streamer.stream.decided import Decided
 from streamer.stream.intake import Intake
 from streamer.stream.periods import Period, Terms
 
-AskedBy = Callable[[Plan], Questions[str]]
-"""Creates the questions for a plan: the real ones, or scripted ones in tests."""
+AskedBy = MakeQuestions[str]
+"""Creates the questions of a period: the real ones, or scripted ones in tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +31,24 @@ class EngineState:
     closed: int
     """The last closed step."""
     period: Period
-    users: Users
-    charges: NDArray[np.uint16]
-    """The users charged in this period, in ascending order, and how often."""
+    charges: Charges
+    """Of this period."""
     resting: Mapping[str, int] = field(default_factory=dict)
     """Resting items, and the step in which each is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turnout:
-    """How many events, users and exhausted users a step had. Raw numbers: not publishable."""
+    """How many events, users and exhausted users a step had. Raw numbers: not publishable.
+
+    `held`: how many pairs of a user and an item the events come down to; the other events repeat
+    one of them, or are of older items than count.
+    """
 
     events: int = 0
     users: int = 0
     exhausted: int = 0
+    held: int = 0
 
 
 class Engine:
@@ -74,12 +74,12 @@ class Engine:
             self.closed = state.closed
             intake.begin(state.closed + 1)
             self._begin(state.period)
-            self.counters.restore(state.users, state.charges)
+            self.counters.restore(state.charges)
             self._deciding.restore(state.closed, state.resting)
 
     @property
     def counters(self) -> Counters:
-        """Who was charged how often in this period."""
+        """Who was charged how much in this period."""
         return self._counting.counters
 
     @property
@@ -89,7 +89,7 @@ class Engine:
 
     @property
     def exhausted(self) -> int:
-        """How many users have used up their budget in this period."""
+        """How many users no longer count in this period."""
         return self.counters.exhausted if self.period else 0
 
     @property
@@ -130,11 +130,15 @@ class Engine:
 
     def _decide(self, step: int, buffer: StepBuffer) -> Decided:
         period = self._enter(step)
-        counted = self._counting.count(step, buffer.holdings())
+        terms = period.terms
+        # What is never asked about does not take the place of something that is.
+        only = None if terms.open_domain else terms.declared_items
+        holdings = buffer.holdings(terms.items_per_step, only)
+        counted = self._counting.count(step, holdings)
         decision = self._deciding.decide(counted.tally)
-        charged = self._counting.charge(counted, decision)
-        self.turnout = Turnout(len(buffer), len(counted.active), counted.exhausted)
-        return Decided(step, step, period, _hitters(decision, counted.tally.numbers), charged)
+        charges = self._counting.charge(counted, decision)
+        self.turnout = Turnout(len(buffer), counted.users, counted.exhausted, len(counted.active))
+        return Decided(step, step, period, _hitters(decision, counted.tally.numbers), charges)
 
     def _empty(self, first: int, through: int) -> Decided:
         """No user holds an item: no question is asked and nobody is charged."""
@@ -157,8 +161,8 @@ class Engine:
     def _begin(self, period: Period) -> None:
         """Start a period with fresh counters: nobody has been charged in it."""
         self.period = period
-        self._counting.begin(period.terms.contributions)
-        self._deciding.begin(period.plan, period.terms.refresh_steps)
+        self._counting.begin(period.terms.contributions, period.terms.items_per_step)
+        self._deciding.begin(period.plan, period.terms.refresh_steps, period.terms.declared_items)
 
 
 def _hitters(decision: Decision, numbers: Numbering[str]) -> tuple[Hitter[str], ...]:

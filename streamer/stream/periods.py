@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from streamer.privacy.guarantee import Guarantee, check_whole
-from streamer.privacy.terms import Method, Neighbours
+from streamer.privacy.interval import interval
+from streamer.privacy.terms import Domain, Method, Neighbours
 from streamer.privacy.threshold import MOST_STEPS, Plan, Workload, plan
 
 
@@ -31,16 +33,31 @@ class Terms:
     """0 in ledgers of 0.1.0, which did not limit the number of published unique items."""
     step_seconds: float = 60.0
     """The length of a step: it says how many steps a year has."""
+    items_per_step: int = 1
+    """1 in ledgers of 0.1.0, which counted one item of a user in a step."""
+    declared_items: tuple[str, ...] = ()
+    """Asked about in every step, in ascending order."""
+    open_domain: bool = True
+    """Whether other items than the declared ones are asked about."""
 
     def __post_init__(self) -> None:
         check_whole("refresh_steps", self.refresh_steps, 1, MOST_STEPS)
 
+    def declares(self, item: str) -> bool:
+        place = bisect_left(self.declared_items, item)
+        return self.declared_items[place : place + 1] == (item,)
+
     def plan(self) -> Plan:
         guarantee = Guarantee(self.epsilon, self.delta, self.contributions, self.neighbours)
+        declared = len(self.declared_items)
+        is_open = self.open_domain
         workload = Workload(
-            *(self.period_steps, self.items, self.beta),
+            *(self.period_steps, self.items if is_open else declared, self.beta),
+            domain=Domain.OPEN if is_open else Domain.DECLARED,
             users=self.users,
             step_seconds=self.step_seconds,
+            items_per_step=self.items_per_step,
+            declared=declared if is_open else 0,
         )
         return plan(guarantee, workload, self.calibration, self.threshold)
 
@@ -80,6 +97,19 @@ class Period:
     def end(self) -> int:
         """The first step after the period."""
         return self.first + self.terms.period_steps
+
+    def interval(self, item: str, estimate: int) -> tuple[int, int]:
+        """The numbers of users that explain a report: from low to high.
+
+        Whatever the number of users is, at least 95% of the reports of an item have it in their
+        interval. A report says that the estimate reached the item's threshold: near the
+        threshold the interval reaches far below the estimate, and may lie wholly below it.
+        """
+        return interval(self.plan.law, self.threshold_of(item), estimate)
+
+    def threshold_of(self, item: str) -> int:
+        """The least noisy count with which an item is reported."""
+        return self.plan.threshold_of(self.terms.declares(item))
 
     def number_at(self, step: int) -> int:
         """The number of the period that contains a step, this period or an earlier one."""

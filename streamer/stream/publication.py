@@ -129,14 +129,17 @@ class Recorder:
         period, timing = decided.period, self._timing
         start, end = (format_rfc3339(each(decided.step)) for each in (timing.start, timing.end))
         for hitter in decided.hitters:
+            low, high = period.interval(hitter.item, hitter.estimate)
             yield ResultRecord(
                 step=decided.step,
                 start=start,
                 end=end,
                 item=hitter.item,
                 estimate=hitter.estimate,
+                low=low,
+                high=high,
                 margin=period.margin,
-                threshold=period.plan.threshold,
+                threshold=period.threshold_of(hitter.item),
                 epsilon=period.terms.epsilon,
                 delta=period.terms.delta,
                 contributions=period.terms.contributions,

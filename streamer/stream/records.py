@@ -5,29 +5,48 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 Step = Annotated[int, Meta(description="Number of the step: floor((time - epoch) / step length).")]
 Start = Annotated[str, Meta(description="Start of the step, RFC 3339.")]
 End = Annotated[str, Meta(description="End of the step, exclusive.")]
 Number = Annotated[int, Meta(description="Budget period of the step.")]
+Estimate = Annotated[int, Meta(description="Estimated number of users, with noise.")]
+Low = Annotated[
+    int,
+    Meta(
+        description="Lower end of the 95% interval of the number of users, given that the item was "
+        "reported. Missing in records of 0.1.0."
+    ),
+]
+High = Annotated[
+    int, Meta(description="Upper end of the same interval. Missing in records of 0.1.0.")
+]
+Margin = Annotated[
+    int,
+    Meta(
+        description="Deprecated, use low and high of a result. Half-width of the 95% interval of "
+        "the noise before selection: too narrow near the threshold.",
+        extra_json_schema={"deprecated": True},
+    ),
+]
 
 
-class ResultRecord(msgspec.Struct, frozen=True):
+class ResultRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One heavy hitter of a step. The record key is the item."""
 
     step: Step
     start: Start
     end: End
     item: Annotated[str, Meta(description="The reported item.")]
-    estimate: Annotated[int, Meta(description="Estimated number of users, with noise.")]
-    margin: Annotated[int, Meta(description="Half-width of the 95% noise interval.")]
+    estimate: Estimate
+    low: Low | UnsetType = UNSET
+    high: High | UnsetType = UNSET
+    margin: Margin
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
     epsilon: Annotated[float, Meta(description="ε of the guarantee, per user and period.")]
     delta: Annotated[float, Meta(description="δ of the guarantee, per user and period.")]
-    contributions: Annotated[
-        int, Meta(description="k: maximum reports a user counts in, per period.")
-    ]
+    contributions: Annotated[int, Meta(description="k: a user's budget per period, in reports.")]
     period: Number
 
 

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streamer.kafka.ledger import KafkaLedger
-from streamer.kafka.ledger_records import users_of
+from streamer.kafka.ledger_records import charges_of
 from streamer.kafka.startup import connection_of, ledger_topics
 from streamer.kafka.transactions import Transactions
 from streamer.ledger.contract import Restored
+from streamer.privacy.prices import FULL
 from streamer.service.startup import life_of, pseudonyms_of, timing_of
 from streamer.settings import Settings
 from tests.kafka.harness import records_of
 from tests.kafka.scripted import Reference
+from tests.ledger.making import units_of
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
@@ -82,8 +84,9 @@ class Evidence:
     rejected: list[dict]
     decisions: Counter[int]
     """How often each step was made durable."""
-    charged: Mapping[int, frozenset[int]]
-    """By step, whom it charged: from the records of the journal, as they were written."""
+    charged: Mapping[int, Mapping[int, int]]
+    """By step, whom it charged and how much: from the records of the journal, as they were
+    written."""
     restored: Restored
     snapshots: int
     split: frozenset[int]
@@ -99,10 +102,12 @@ class Evidence:
 
         journal = await records_of(servers, kafka.state_topic)
         written = [(r.key.decode().split("/"), r.value) for r in journal if r.value is not None]
-        charged: dict[int, set[int]] = defaultdict(set)
+        charged: dict[int, dict[int, int]] = defaultdict(dict)
         for (kind, *place), value in written:
             if kind == "charges":
-                charged[int(place[0])].update(users_of(value).tolist())
+                part = charges_of(value)
+                units = zip(part.users.tolist(), part.units.tolist(), strict=True)
+                charged[int(place[0])].update(units)
         return cls(
             hitters=await values(kafka.hitters_topic),
             steps=await values(kafka.steps_topic),
@@ -110,7 +115,7 @@ class Evidence:
             uncommitted_steps=await values(kafka.steps_topic, UNCOMMITTED),
             rejected=await values(kafka.rejected_topic),
             decisions=Counter(int(place[0]) for (kind, *place), _ in written if kind == "step"),
-            charged={step: frozenset(users) for step, users in charged.items()},
+            charged=charged,
             restored=await restored(settings),
             snapshots=sum(kind == "snapshot" for (kind, *_), _ in written),
             split=frozenset(
@@ -146,19 +151,18 @@ class Evidence:
         assert {place: found for place, found in values.items() if len(found) > 1} == {}
 
     def check_charges(self, expected: Reference, settings: Settings) -> None:
-        """Nobody is charged more than k times, and everybody is charged who must be."""
+        """Nobody is charged more than k times in full, and everybody is charged who must be."""
         assert [step for step, times in self.decisions.items() if times > 1] == []
         period_steps, most = settings.privacy.period_steps, settings.privacy.contributions
-        charges = Counter(
-            (step // period_steps, user) for step, users in self.charged.items() for user in users
-        )
-        assert max(charges.values()) <= most
+        charges = Counter()
+        for step, units in self.charged.items():
+            charges.update({(step // period_steps, user): each for user, each in units.items()})
+        assert max(charges.values()) <= FULL * most
         assert self.charged == expected.charged
         state = self.restored.state
-        counters = dict(zip(state.users.tolist(), state.charges.tolist(), strict=True))
         now = state.period.number
-        assert counters == {
-            user: times for (period, user), times in charges.items() if period == now
+        assert units_of(self.restored) == {
+            user: units for (period, user), units in charges.items() if period == now
         }
 
     def check_decisions(self, expected: Reference) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaProducer
 
 from streamer.kafka.ending import end_client
+from streamer.privacy.prices import FULL
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.startup import timing_of
 from streamer.settings import Settings
@@ -132,8 +133,8 @@ class Reference:
     """What an undisturbed run over a file of the same events decides."""
 
     hitters: list[dict]
-    charged: Mapping[int, frozenset[int]]
-    """By step, the pseudonyms of the users that it must charge."""
+    charged: Mapping[int, Mapping[int, int]]
+    """By step, the pseudonyms of the users that it must charge, and their units."""
     last: int
     """The last step with an event."""
 
@@ -152,26 +153,27 @@ async def reference(stream: Iterable[Sent], settings: Settings, directory: Path)
 
 def _recount(
     stream: list[Sent], hitters: list[dict], settings: Settings
-) -> Iterator[tuple[int, frozenset[int]]]:
+) -> Iterator[tuple[int, dict[int, int]]]:
     """Who is charged when these items are reported: counted again, in the plainest way."""
     timing, key = timing_of(settings.stream), settings.privacy.key
-    held: dict[int, dict[str, tuple[int, str]]] = defaultdict(dict)
+    held: dict[int, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     for sent in stream:
         event = json.loads(sent.value)
-        users = held[timing.step_at(sent.time)]
-        mine = (sent.time, event["item"])
-        users[event["user"]] = max(mine, users.get(event["user"], mine))
+        mine = held[timing.step_at(sent.time)][event["user"]]
+        mine[event["item"]] = max(sent.time, mine.get(event["item"], sent.time))
     names = Pseudonyms(bytes.fromhex(key.get_secret_value()))
     reported = {(hitter["step"], hitter["item"]) for hitter in hitters}
     charges: dict[tuple[int, str], int] = defaultdict(int)
     for step in sorted(held):
         period = step // settings.privacy.period_steps
-        paying = [
-            user
-            for user, (_, item) in held[step].items()
-            if (step, item) in reported and charges[period, user] < settings.privacy.contributions
-        ]
-        for user in paying:
-            charges[period, user] += 1
+        paying = {}
+        for user, mine in held[step].items():
+            left = settings.privacy.contributions - charges[period, user]
+            latest = sorted(mine, key=lambda item: (mine[item], item), reverse=True)
+            counting = latest[: min(left, settings.stream.items_per_step)]
+            number = sum((step, item) in reported for item in counting)
+            charges[period, user] += number
+            if number:
+                paying[user] = FULL * number
         if paying:
-            yield step, frozenset(names.of(paying).tolist())
+            yield step, dict(zip(names.of([*paying]).tolist(), paying.values(), strict=True))

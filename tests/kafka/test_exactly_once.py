@@ -15,6 +15,7 @@ from collections import Counter
 
 import pytest
 
+from streamer.privacy.prices import FULL
 from tests.kafka.conftest import World
 from tests.kafka.crash_child import POINTS, Fate
 from tests.kafka.evidence import Evidence, ends
@@ -79,7 +80,7 @@ def test_the_stream_has_something_to_lose(killed):
     assert evidence.split == {step for step, number in hitters.items() if number > 1}
     assert len(evidence.split) > 5
     assert evidence.restored.state.period.number == 1
-    assert evidence.restored.state.charges.max() == CONTRIBUTIONS
+    assert evidence.restored.state.charges.units.max() == CONTRIBUTIONS * FULL
 
 
 def test_a_reader_of_committed_records_sees_each_step_and_hitter_once(killed):

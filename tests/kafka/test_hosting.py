@@ -135,7 +135,7 @@ async def feed(world):
     now = round(time.time() * 1000) + 2_000  # so that all of it arrives in time
     topic, late = world.topic("events"), now - 3_600_000
     values = [event(n, "many", time=now) for n in range(USERS)]
-    values += [event(n, "own", time=now) for n in range(10)]  # "own" is the greater text
+    values += [event(n, "many", time=now + 1) for n in range(10)]
     values += [event(f"late-{n}", "old", time=late) for n in range(5)]
     values += [value for each in REJECTED.values() for value in each]
     await produce(world.bootstrap, topic, [Record(v, n % 4) for n, v in enumerate(values)])

@@ -11,7 +11,10 @@ def step(number, hitters=0, first=None):
 
 
 def result(number, item):
-    return ResultRecord(number, "start", "end", item, 900, 96, 700, 1.0, 1e-6, 10, 0)
+    times = {"start": "start", "end": "end"}
+    found = {"estimate": 900, "low": 804, "high": 996, "margin": 96, "threshold": 700}
+    terms = {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 0}
+    return ResultRecord(step=number, item=item, **times, **found, **terms)
 
 
 def fed(assembly, *records, now=0.0):

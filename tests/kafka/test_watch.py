@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import signal
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -29,6 +30,7 @@ from tests.stream.making import RepeatingDecider
 STREAM = {"step_seconds": 0.25, "lateness_seconds": 0.1}
 HOSTILE = "crash\x1b[2J[red]"
 SHOWN = r"crash\\x1b\[2J\[red\]"
+DATA = Path(__file__).parents[1] / "ledger" / "data" / "0.1.0"
 _users = itertools.count()
 
 
@@ -164,12 +166,29 @@ async def test_the_command_shows_hitters_as_plain_lines_and_ends_at_once(world, 
         await send(settings, HOSTILE)
         await published(settings, HOSTILE)
         with Process("watch", "kafka", "--config", config) as watch:
-            await asyncio.to_thread(watch.until, rf" UTC +2 ± \d+ +{SHOWN}\n")
+            await asyncio.to_thread(watch.until, rf" UTC +2 users \(0–\d+\) +{SHOWN}\n")
             await send(settings, "later")
-            await asyncio.to_thread(watch.until, r" UTC +2 ± \d+ +later\n")
+            await asyncio.to_thread(watch.until, r" UTC +2 users \(0–\d+\) +later\n")
             watch.signal(signal.SIGINT)
             assert await asyncio.to_thread(watch.ended) == (0, "")
             assert "guarantee: ε = 1, δ = 1e-6 for everything one user does in one" in watch.text
+
+
+async def test_records_of_0_1_0_are_shown_with_what_they_have(world, tmp_path):
+    settings = world.settings()
+    line = (DATA / "hitters.jsonl").read_bytes().splitlines()[0]
+    old = msgspec.json.decode(line)
+    closed = StepRecord(old["step"], old["start"], old["end"], 1, old["period"])
+    topics = {
+        settings.kafka.hitters_topic: line,
+        settings.kafka.steps_topic: msgspec.json.encode(closed),
+    }
+    for topic, value in topics.items():
+        await make_topic(world.bootstrap, topic, 1)
+        await produce(world.bootstrap, topic, [Record(value)])
+    with Process("watch", "kafka", "--config", write_config(settings, tmp_path)) as watch:
+        shown = r"00:10:00 UTC +500 users ± 98 +crash:OutOfMemoryError\n"
+        await asyncio.to_thread(watch.until, shown)
 
 
 async def test_a_topic_that_is_missing_is_named(world, tmp_path):

@@ -6,7 +6,9 @@ import msgspec
 import numpy as np
 
 from streamer.ledger.contract import Entry, Life
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
+from streamer.privacy.prices import FULL
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
@@ -34,15 +36,22 @@ def users(*numbers):
     return np.array(sorted(numbers), dtype=np.uint64)
 
 
-def times(*numbers):
-    """How often users were charged."""
-    return np.array(numbers, dtype=np.uint16)
+def charges(units):
+    """From users to their units."""
+    return Charges(users(*units), np.array([units[user] for user in sorted(units)], np.uint16))
+
+
+def times(often):
+    """From users to how often they were charged in full."""
+    return charges({user: FULL * number for user, number in often.items()})
 
 
 def entry(step, charged=(), items=(), *, period=None, first=None, offsets=None):
+    """`charged`: users who are charged in full, or from users to their units."""
     hitters = tuple(Hitter(item, 10) for item in items)
     first = step if first is None else first
-    decided = Decided(step, first, period or period_at(step), hitters, users(*charged))
+    charged = charges(charged) if isinstance(charged, dict) else Charges.full(users(*charged))
+    decided = Decided(step, first, period or period_at(step), hitters, charged)
     return Entry(decided, offsets or {})
 
 
@@ -61,9 +70,15 @@ async def keep(ledger, *entries):
         await ledger.publish(publication_of(each.decided))
 
 
+def units_of(restored):
+    """From users to their units."""
+    charges = restored.state.charges
+    return dict(zip(charges.users.tolist(), charges.units.tolist(), strict=True))
+
+
 def counters_of(restored):
-    state = restored.state
-    return dict(zip(state.users.tolist(), state.charges.tolist(), strict=True))
+    """From users to how often they were charged in full."""
+    return {user: units / FULL for user, units in units_of(restored).items()}
 
 
 def facts_of(restored):
@@ -87,4 +102,4 @@ def facts_of(restored):
 def _facts_of_decision(decided):
     hitters = [[hitter.item, hitter.estimate] for hitter in decided.hitters]
     period = msgspec.to_builtins(decided.period)
-    return [decided.step, decided.first, period, hitters, decided.charged.tolist()]
+    return [decided.step, decided.first, period, hitters, decided.charges.users.tolist()]

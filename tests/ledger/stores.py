@@ -71,6 +71,10 @@ class FileStore(Store):
         finally:
             await ledger.close()
 
+    @property
+    def format(self):
+        return int.from_bytes(self.path.read_bytes()[60:64])
+
     async def contents(self):
         return {each.name: each.read_bytes() for each in self.directory.iterdir()}
 

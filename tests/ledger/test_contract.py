@@ -14,7 +14,9 @@ from streamer.kafka import ledger as kafka_ledger
 from streamer.kafka import ledger_records
 from streamer.ledger import file_ledger, file_tables, past
 from streamer.ledger.contract import Entry, Life, SnapshotRule
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
+from streamer.privacy.prices import FULL
 from streamer.service.resume import check_key
 from streamer.stream.decided import Decided
 from tests.ledger.making import (
@@ -23,6 +25,7 @@ from tests.ledger.making import (
     OTHER_KEY,
     PERIOD,
     TERMS,
+    charges,
     counters_of,
     entry,
     facts_of,
@@ -30,6 +33,7 @@ from tests.ledger.making import (
     period_at,
     publication_of,
     times,
+    units_of,
     users,
 )
 from tests.ledger.stores import FileStore, KafkaStore
@@ -75,7 +79,7 @@ class TestRestoring:
 
     async def test_a_decision_is_restored_as_it_was(self, store):
         hitters = tuple(Hitter(item, -(2**62)) for item in sorted(HOSTILE))
-        decided = Decided(7, 5, PERIOD, hitters, users(0, 1, 2**63, 2**64 - 1))
+        decided = Decided(7, 5, PERIOD, hitters, Charges.full(users(0, 1, 2**63, 2**64 - 1)))
         offsets = dict.fromkeys(HOSTILE, 2**63 - 1)
         async with store.resumed() as ledger:
             await keep(ledger, Entry(decided, offsets))
@@ -86,7 +90,7 @@ class TestRestoring:
         assert (restored.state.closed, restored.state.period) == (7, PERIOD)
         assert (restored.published, restored.key) == (7, KEY.fingerprint)
         assert counters_of(restored) == {0: 1, 1: 1, 2**63: 1, 2**64 - 1: 1}
-        assert restored.state.users.tolist() == [0, 1, 2**63, 2**64 - 1]
+        assert restored.state.charges.users.tolist() == [0, 1, 2**63, 2**64 - 1]
 
     async def test_a_decision_with_very_many_long_items_is_restored_as_it_was(self, store):
         """Three megabytes of items, some of which take six times the room in JSON."""
@@ -116,7 +120,7 @@ class TestRestoring:
     async def test_it_changes_nothing(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, entry(1, [5], ["a"]), entry(2, [5, 6]))
-            await ledger.snapshot(users(5, 6), times(2, 1))
+            await ledger.snapshot(times({5: 2, 6: 1}))
             await ledger.append(entry(3, [6], ["b"]))
         before = await store.contents()
         first = facts_of(await store.restored())
@@ -161,7 +165,7 @@ class TestPublishing:
         assert (await store.restored()).published == 1
         async with store.resumed() as ledger:
             await ledger.append(entry(3, [5], ["b"]))
-            await ledger.snapshot(users(5), times(2))
+            await ledger.snapshot(times({5: 2}))
         restored = await store.restored()
         assert (restored.published, restored.last.decided.step) == (1, 3)
         assert restored.last.decided.hitters == (Hitter("b", 10),)
@@ -232,7 +236,7 @@ class TestHistory:
         history = (await store.restored()).history
         assert [decided.step for decided in history] == [*range(5, 15)]
         assert [decided.hitters[0].item for decided in history] == [f"i{i}" for i in range(5, 15)]
-        assert all(len(decided.charged) == 0 for decided in history)
+        assert all(len(decided.charges) == 0 for decided in history)
 
     async def test_only_the_last_decisions_are_in_it(self, store, short_history):
         async with store.resumed() as ledger:
@@ -292,24 +296,21 @@ class TestResting:
 
 
 class Model:
-    """Counters as a dictionary."""
+    """Counters as a dictionary of units."""
 
     def __init__(self):
         self.period, self.step, self.counters = PERIOD, -1, {}
 
-    def charge(self, period, step, who):
+    def charge(self, period, step, charged):
         if period != self.period:
             self.period, self.counters = period, {}
         self.step = step
-        for user in who:
-            self.counters[user] = self.counters.get(user, 0) + 1
+        for user, units in charged.items():
+            self.counters[user] = self.counters.get(user, 0) + units
 
-    def active(self, who):
-        return {user for user in who if self.counters.get(user, 0) < TERMS.contributions}
-
-    def snapshot(self):
-        kept = sorted(self.counters.items())
-        return users(*(user for user, _ in kept)), times(*(often for _, often in kept))
+    def left(self, period, user):
+        spent = self.counters.get(user, 0) if period == self.period else 0
+        return TERMS.contributions * FULL - spent
 
 
 OPERATIONS = ["step", "new period", "snapshot"]
@@ -331,20 +332,32 @@ class TestBudgets:
                 number = chance.randint(1, 3)
                 for operation in chance.choices(OPERATIONS, [6, 1, 2], k=number):
                     if operation == "snapshot" and model.step >= 0:
-                        await ledger.snapshot(*model.snapshot())
+                        await ledger.snapshot(charges(model.counters))
                     else:
                         await self.close_a_step(ledger, model, operation, chance)
             restored = await store.restored()
-            assert counters_of(restored) == model.counters
+            assert units_of(restored) == model.counters
             assert (restored.state.closed, restored.state.period) == (model.step, model.period)
 
     async def close_a_step(self, ledger, model, operation, chance):
         step = model.period.end if operation == "new period" else model.step + 1
         period = period_at(step)
-        who = set(chance.sample(range(13), chance.randint(0, 8)))
-        charged = who if period != model.period else model.active(who)
+        charged = {
+            user: chance.randint(1, model.left(period, user))
+            for user in chance.sample(range(13), chance.randint(0, 8))
+            if model.left(period, user)
+        }
         await ledger.append(entry(step, charged, first=model.step + 1))
         model.charge(period, step, charged)
+
+    async def test_each_user_has_the_units_of_its_charges(self, store):
+        async with store.resumed() as ledger:
+            await keep(ledger, entry(1, {5: 7, 2**64 - 1: 50_000}), entry(2, {0: 1, 5: 3}))
+        assert units_of(await store.restored()) == {0: 1, 5: 10, 2**64 - 1: 50_000}
+        async with store.resumed() as ledger:
+            await ledger.snapshot(charges({0: 1, 5: 10, 2**64 - 1: 50_000}))
+            await keep(ledger, entry(3, {4: 2, 5: 1}))
+        assert units_of(await store.restored()) == {0: 1, 4: 2, 5: 11, 2**64 - 1: 50_000}
 
     async def test_a_new_period_forgets_those_of_the_last(self, store):
         async with store.resumed() as ledger:
@@ -355,7 +368,7 @@ class TestBudgets:
     async def test_a_snapshot_does_not_outlive_its_period(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, entry(1, [5]), entry(2, [5]))
-            await ledger.snapshot(users(5), times(2))
+            await ledger.snapshot(times({5: 2}))
             await ledger.append(entry(100, [9], first=3))
         assert counters_of(await store.restored()) == {9: 1}
 
@@ -376,16 +389,16 @@ class TestSnapshots:
     async def test_one_of_nobody_is_restored(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, entry(3))
-            await ledger.snapshot(users(), times())
+            await ledger.snapshot(times({}))
         assert counters_of(await store.restored()) == {}
 
     async def test_one_that_was_restored_is_replaced_by_the_next(self, store, small_parts):
         async with store.resumed() as ledger:
             await keep(ledger, entry(3, range(7)))
-            await ledger.snapshot(users(*range(7)), times(*[1] * 7))
+            await ledger.snapshot(times(dict.fromkeys(range(7), 1)))
         async with store.resumed() as ledger:
             await keep(ledger, entry(4, [1]))
-            await ledger.snapshot(users(*range(7)), times(1, 2, 1, 1, 1, 1, 1))
+            await ledger.snapshot(times({**dict.fromkeys(range(7), 1), 1: 2}))
         assert counters_of(await store.restored()) == {**dict.fromkeys(range(7), 1), 1: 2}
 
     async def test_what_is_due_is_known_again_after_a_restart(self, store, monkeypatch):
@@ -393,12 +406,12 @@ class TestSnapshots:
         async with store.resumed() as ledger:
             await keep(ledger, entry(1, range(100)))
             assert ledger.snapshot_due
-            await ledger.snapshot(users(*range(100)), times(*[1] * 100))
+            await ledger.snapshot(times(dict.fromkeys(range(100), 1)))
             assert not ledger.snapshot_due
-            await ledger.append(entry(2, range(62)))
+            await ledger.append(entry(2, range(50)))
         async with store.resumed() as ledger:
             assert not ledger.snapshot_due
-            await ledger.append(entry(3, range(62, 63)))
+            await ledger.append(entry(3, range(50, 51)))
             assert ledger.snapshot_due
         async with store.resumed() as ledger:
             assert ledger.snapshot_due
@@ -413,12 +426,12 @@ class TestSnapshotRule:
         monkeypatch.setattr(SnapshotRule, "LEAST_BYTES", 0)
         rule = SnapshotRule()
         assert not rule.due
-        rule.taken(1600)
+        rule.taken(2000)
         rule.charged(1000)
         assert not rule.due
         rule.charged(1)
         assert rule.due
-        rule.taken(2600)
+        rule.taken(3000)
         assert not rule.due
 
     def test_a_new_period_begins_without_charges_and_without_a_snapshot(self, monkeypatch):
@@ -433,7 +446,7 @@ class TestSnapshotRule:
 
     def test_a_small_ledger_takes_none(self):
         rule = SnapshotRule()
-        rule.charged(SnapshotRule.LEAST_BYTES // 8)
+        rule.charged(SnapshotRule.LEAST_BYTES // 10)
         assert not rule.due
         rule.charged(1)
         assert rule.due
@@ -485,7 +498,7 @@ class TestRefusals:
         """A snapshot in parts, quiet steps and charges since; all but the last is published."""
         async with store.resumed() as ledger:
             await keep(ledger, entry(0, [7]), entry(1, range(7)))
-            await ledger.snapshot(users(*range(8)), times(*[1] * 8))
+            await ledger.snapshot(times(dict.fromkeys(range(8), 1)))
             await keep(ledger, entry(2, [5]), entry(3), entry(4, [6], ["a"]))
             await ledger.append(entry(5, [5]))
         assert counters_of(await store.restored()) == {**dict.fromkeys(range(8), 1), 5: 3, 6: 2}
@@ -546,7 +559,7 @@ class TestRefusals:
     async def test_losing_all_decisions_does_not_make_it_new(self, store, charged):
         async with store.resumed() as ledger:
             await keep(ledger, entry(1, charged))
-            await ledger.snapshot(users(*charged), times(*[1] * len(charged)))
+            await ledger.snapshot(times(dict.fromkeys(charged, 1)))
         await store.lose("all decisions")
         with pytest.raises(UnusableJournalError, match="all decisions are missing"):
             await store.restored()

@@ -16,6 +16,7 @@ from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import FileLedger, peek
 from streamer.ledger.file_tables import ENDED, Tables
 from streamer.ledger.output_files import OutputFiles
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.decided import Decided
@@ -35,7 +36,9 @@ BESIDE = f"{DATABASE}-journal"
 
 def entry(step: int, period: Period) -> Entry:
     users = np.arange(step, 8 * step, dtype=np.uint64) << np.uint64(40)
-    decided = Decided(step, step, period, (Hitter(f"crash:{step}", 500 + step),), users)
+    decided = Decided(
+        step, step, period, (Hitter(f"crash:{step}", 500 + step),), Charges.full(users)
+    )
     return Entry(decided, {"lines": 10 * step})
 
 
@@ -49,7 +52,7 @@ async def fill(ledger: FileLedger) -> None:
             await ledger.publish(publication_of(decision.decided))
         if step == 12:
             state = (await ledger.restore()).state
-            await ledger.snapshot(state.users, state.charges)
+            await ledger.snapshot(state.charges)
 
 
 async def told(directory: Path) -> tuple | None:
@@ -90,12 +93,12 @@ def half(request, whole, tmp_path_factory):
     database.execute("PRAGMA cache_size = 1")
     database.execute("BEGIN IMMEDIATE")
     tables = Tables(database)
+    charges = Charges.full(np.arange(5000, dtype=np.uint64))
     if request.param == "step":
-        users = np.arange(5000, dtype=np.uint64)
         more = entry(LAST + 1, Period.containing(FIRST, TERMS))
-        tables.put_step(replace(more, decided=replace(more.decided, charged=users)))
+        tables.put_step(replace(more, decided=replace(more.decided, charges=charges)))
     else:
-        tables.put_snapshot(np.arange(5000, dtype=np.uint64), np.ones(5000, dtype=np.uint16))
+        tables.put_snapshot(charges)
     left = shutil.copytree(directory, directory.parent / "left")
     database.close()
     assert (left / BESIDE).stat().st_size > 0

@@ -14,10 +14,14 @@ from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord, StepRecord
 
 START, END = "1970-01-01T00:00:00Z", "1970-01-01T00:01:00Z"
+NUMBERS = {"estimate": 9, "low": 7, "high": 11, "margin": 2, "threshold": 5}
+NUMBERS |= {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 0}
 
 
 def publication(step, *items):
-    results = [ResultRecord(step, START, END, item, 9, 2, 5, 1.0, 1e-6, 10, 0) for item in items]
+    results = [
+        ResultRecord(**NUMBERS, step=step, start=START, end=END, item=item) for item in items
+    ]
     record = StepRecord(step=step, start=START, end=END, hitters=len(items), period=0)
     return Publication(step, tuple(results), (record,))
 
@@ -52,10 +56,8 @@ class TestWriting:
             outputs.write(publication(1, "a", "b\n\u2028"))
             outputs.write(publication(2))
         assert items_in(hitters) == ["a", "b\n\u2028"]
-        found = {"step": 1, "start": START, "end": END, "item": "a", "estimate": 9, "margin": 2}
-        promised = {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 0}
         first = json.loads(hitters.read_bytes().splitlines()[0])
-        assert first == {**found, "threshold": 5, **promised}
+        assert first == {"step": 1, "start": START, "end": END, "item": "a", **NUMBERS}
         assert [json.loads(line) for line in steps.read_text().splitlines()] == [
             {"step": 1, "start": START, "end": END, "hitters": 2, "period": 0},
             {"step": 2, "start": START, "end": END, "hitters": 0, "period": 0},

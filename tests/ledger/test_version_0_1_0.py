@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from streamer.config import load
+from streamer.errors import JournalWriteError, UnusableJournalError
 from streamer.kafka.ledger_records import LifeRecord
 from streamer.kafka.state_topic import interpret
 from streamer.ledger import output_files
@@ -26,6 +27,7 @@ from streamer.ledger.contract import Entry, Life
 from streamer.ledger.directory import JournalDirectory
 from streamer.ledger.file_ledger import peek
 from streamer.ledger.file_tables import Tables
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
 from streamer.service.line_job import LineJob, run_lines
 from streamer.service.resume import check_key
@@ -100,7 +102,9 @@ async def test_it_goes_on(store):
         await ledger.claim()
         last = restored.last.decided
         await ledger.publish(publication_of(last, restored.published, TIMING))
-        decided = Decided(15, 15, restored.state.period, (Hitter("new", 600),), users(5, 8))
+        decided = Decided(
+            15, 15, restored.state.period, (Hitter("new", 600),), Charges.full(users(5, 8))
+        )
         await ledger.append(Entry(decided, {"0": 1500, "1": 15}))
         await ledger.publish(publication_of(decided, timing=TIMING))
     results, steps = await store.published()
@@ -125,15 +129,83 @@ async def test_it_goes_on(store):
 async def test_it_can_take_a_snapshot(store):
     state = (await store.restored(life=LIFE, key=KEY)).state
     async with store.resumed(life=LIFE, key=KEY) as ledger:
-        await ledger.snapshot(state.users, state.charges)
+        await ledger.snapshot(state.charges)
     assert facts_of(await store.restored(life=LIFE, key=KEY)) == RESTORED
 
 
 async def test_a_new_period_can_begin(store):
     period = (await store.restored(life=LIFE, key=KEY)).state.period
     async with store.resumed(life=LIFE, key=KEY) as ledger:
-        await ledger.append(Entry(Decided(20, 15, period.at(20, period.terms), (), users(9))))
+        charges = Charges.full(users(9))
+        await ledger.append(Entry(Decided(20, 15, period.at(20, period.terms), (), charges)))
     assert counters_of(await store.restored(life=LIFE, key=KEY)) == {9: 1}
+
+
+async def test_it_counts_one_item_of_a_user_in_a_step_until_its_period_is_over(store):
+    assert (await store.restored(life=LIFE, key=KEY)).state.period.terms.items_per_step == 1
+
+
+async def format_of(store):
+    if isinstance(store, FileStore):
+        return store.format
+    return msgspec.json.decode((await store.state())["life"])["format"]
+
+
+async def set_format(store, number):
+    if isinstance(store, FileStore):
+        store.alter(f"PRAGMA user_version = {number}")
+    else:
+        life = msgspec.json.decode((await store.state())["life"])
+        await store.put({b"life": msgspec.json.encode(life | {"format": number})})
+
+
+class TestConversion:
+    """It is stored in units as soon as a run takes it over."""
+
+    async def test_a_look_at_it_changes_nothing(self, store):
+        before = await store.contents()
+        await store.restored(life=LIFE, key=KEY)
+        assert await store.contents() == before
+        assert await format_of(store) == 1
+
+    async def test_what_it_says_stays_the_same(self, store):
+        for _ in range(2):
+            async with store.resumed(life=LIFE, key=KEY):
+                pass
+            assert facts_of(await store.restored(life=LIFE, key=KEY)) == RESTORED
+
+    async def test_earlier_versions_refuse_it_from_then_on(self, store):
+        async with store.resumed(life=LIFE, key=KEY):
+            pass
+        known = (1, 2) if isinstance(store, FileStore) else (1,)
+        assert await format_of(store) not in known
+
+    async def test_its_new_format_is_not_taken_for_the_old_one(self, store):
+        async with store.resumed(life=LIFE, key=KEY):
+            pass
+        await set_format(store, 1)
+        with pytest.raises(UnusableJournalError, match=r"cannot be (read|used)"):
+            await store.restored(life=LIFE, key=KEY)
+
+    async def test_its_old_format_is_not_taken_for_the_new_one(self, store):
+        await set_format(store, 3 if isinstance(store, FileStore) else 2)
+        with pytest.raises(UnusableJournalError, match=r"cannot be (read|used)"):
+            await store.restored(life=LIFE, key=KEY)
+
+    async def test_one_that_is_interrupted_is_taken_back(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(output_files, "_name", lambda path: f"/results/{path.name}")
+        store = written(tmp_path)
+        with monkeypatch.context() as full:
+            full.setattr(Tables, "put_snapshot", fails)
+            with pytest.raises(JournalWriteError, match="nothing was changed"):
+                async with store.resumed(life=LIFE, key=KEY):
+                    pass
+        assert store.format == 1
+        assert facts_of(await store.restored(life=LIFE, key=KEY)) == RESTORED
+
+
+def fails(*_):
+    raise sqlite3.OperationalError("disk full")
 
 
 def test_a_look_at_the_files_finds_the_same(tmp_path):

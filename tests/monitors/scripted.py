@@ -27,3 +27,6 @@ class NoNoise:
 
     def draw(self, size: int) -> np.ndarray:
         return np.zeros(size, dtype=np.int64)
+
+    def draw_at_least(self, bound: int, number: int) -> np.ndarray:
+        return np.full(number, bound, dtype=np.int64)

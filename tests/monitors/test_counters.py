@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from streamer.monitors.counters import Counters
+from streamer.monitors.counters import Charges, Counters
+from streamer.privacy.guarantee import MOST_CONTRIBUTIONS
+from streamer.privacy.prices import FULL, LOUD
 
 repeatable = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 # A few users who meet often, and the ends of the 64-bit range.
@@ -17,52 +19,66 @@ def numbers(users):
     return np.array(sorted(users), dtype=np.uint64)
 
 
+def full(*users):
+    return Charges.full(numbers(users))
+
+
+def charges(units):
+    """From users to their units."""
+    return Charges(numbers(units), np.array([units[user] for user in sorted(units)], np.uint16))
+
+
 class CountersAgainstDictionary(RuleBasedStateMachine):
-    @initialize(limit=st.integers(1, 4))
-    def start(self, limit):
-        self.limit = limit
-        self.counters = Counters(limit)
+    @initialize(contributions=st.integers(1, 4))
+    def start(self, contributions):
+        self.contributions = contributions
+        self.budget = contributions * FULL
+        self.counters = Counters(contributions)
         self.model = {}
 
-    @rule(users=st.sets(st.sampled_from(USERS)))
-    def charge(self, users):
-        active = {user for user in users if self.model.get(user, 0) < self.limit}
-        self.counters.charge(numbers(active))
-        for user in active:
-            self.model[user] = self.model.get(user, 0) + 1
+    def left(self, user):
+        return self.budget - self.model.get(user, 0)
 
-    @rule(user=st.sampled_from(USERS), data=st.data())
-    def charge_several_times_at_once(self, user, data):
-        left = self.limit - self.model.get(user, 0)
-        if left:
-            times = data.draw(st.integers(1, left))
-            self.counters.charge(numbers([user]), np.array([times], dtype=np.uint16))
-            self.model[user] = self.model.get(user, 0) + times
+    @rule(users=st.sets(st.sampled_from(USERS)), data=st.data())
+    def charge(self, users, data):
+        """Any units that a user has left, as from several reports in a step."""
+        units = {
+            user: data.draw(st.integers(LOUD, self.left(user)))
+            for user in users
+            if self.left(user) >= FULL
+        }
+        self.counters.charge(charges(units))
+        for user, each in units.items():
+            self.model[user] = self.model.get(user, 0) + each
 
     @rule()
     def go_on_from_a_snapshot(self):
-        users, charges = self.counters.snapshot()
-        self.counters = Counters(self.limit)
-        self.counters.restore(users, charges)
+        taken = self.counters.snapshot()
+        self.counters = Counters(self.contributions)
+        self.counters.restore(taken)
 
     @invariant()
-    def charges_are_those_of_the_dictionary(self):
+    def units_are_those_of_the_dictionary(self):
         expected = [self.model.get(user, 0) for user in USERS]
-        assert self.counters.charges(numbers(USERS)).tolist() == expected
+        assert self.counters.units(numbers(USERS)).tolist() == expected
 
     @invariant()
-    def active_are_those_below_the_limit(self):
-        expected = [self.model.get(user, 0) < self.limit for user in USERS]
+    def active_are_those_who_can_pay_a_full_charge(self):
+        expected = [self.left(user) >= FULL for user in USERS]
         assert self.counters.active(numbers(USERS)).tolist() == expected
+
+    @invariant()
+    def affordable_are_as_many_full_charges_as_fit_into_the_budget(self):
+        expected = [self.left(user) // FULL for user in USERS]
+        assert self.counters.affordable(numbers(USERS)).tolist() == expected
 
     @invariant()
     def charged_users_are_those_with_an_entry(self):
         assert self.counters.charged == len(self.model)
 
     @invariant()
-    def exhausted_users_are_those_at_the_limit(self):
-        spent = [user for user, charge in self.model.items() if charge >= self.limit]
-        assert self.counters.exhausted == len(spent)
+    def exhausted_users_are_those_who_cannot_pay_a_full_charge(self):
+        assert self.counters.exhausted == sum(self.left(user) < FULL for user in self.model)
 
 
 TestCountersAgainstDictionary = CountersAgainstDictionary.TestCase
@@ -73,47 +89,67 @@ def test_new_counters_know_nobody():
     counters = Counters(1)
     assert (counters.charged, counters.exhausted) == (0, 0)
     assert counters.active(numbers([5, 6])).tolist() == [True, True]
-    assert counters.charges(numbers([5, 6])).tolist() == [0, 0]
+    assert counters.units(numbers([5, 6])).tolist() == [0, 0]
 
 
 @repeatable
 @given(st.permutations(USERS))
 def test_users_may_be_looked_up_in_any_order(users):
     counters = Counters(2)
-    counters.charge(numbers(USERS[:6]))
-    counters.charge(numbers(USERS[:3]))
+    counters.charge(full(*USERS[:6]))
+    counters.charge(full(*USERS[:3]))
     asked = np.array(users, dtype=np.uint64)
     expected = [2 if user in USERS[:3] else 1 if user in USERS[:6] else 0 for user in users]
-    assert counters.charges(asked).tolist() == expected
-    assert counters.active(asked).tolist() == [charge < 2 for charge in expected]
+    assert counters.units(asked).tolist() == [FULL * times for times in expected]
+    assert counters.active(asked).tolist() == [times < 2 for times in expected]
 
 
 def test_a_user_takes_ten_bytes_from_the_first_charge_on():
     counters = Counters(2)
     for charged in ([], [5], [5, 2**64 - 1]):
-        counters.charge(numbers(charged))
-        users, charges = counters.snapshot()
-        assert (users.dtype, charges.dtype) == (np.uint64, np.uint16)
-        assert counters.charges(numbers([5])).dtype == np.uint16
+        counters.charge(full(*charged))
+        taken = counters.snapshot()
+        assert (taken.users.dtype, taken.units.dtype) == (np.uint64, np.uint16)
+        assert counters.units(numbers([5])).dtype == np.uint16
+
+
+def test_a_snapshot_does_not_change_with_later_charges():
+    counters = Counters(2)
+    counters.charge(full(5))
+    taken = counters.snapshot()
+    counters.charge(full(5, 6))
+    assert (taken.users.tolist(), taken.units.tolist()) == ([5], [FULL])
 
 
 def test_looking_up_nobody_gives_nothing():
     counters = Counters(1)
-    counters.charge(numbers([1]))
+    counters.charge(full(1))
     assert counters.active(numbers([])).tolist() == []
-    assert counters.charges(numbers([])).tolist() == []
+    assert counters.units(numbers([])).tolist() == []
 
 
 def test_charging_nobody_changes_nothing():
     counters = Counters(1)
-    counters.charge(numbers([]))
+    counters.charge(Charges.none())
     assert counters.charged == 0
 
 
-@pytest.mark.parametrize("limit", [1, 10_000])
-def test_a_user_is_exhausted_by_exactly_as_many_charges_as_allowed(limit):
-    counters = Counters(limit)
-    for _ in range(limit):
+@pytest.mark.parametrize("contributions", [1, MOST_CONTRIBUTIONS])
+def test_a_user_is_exhausted_by_exactly_as_many_charges_as_allowed(contributions):
+    counters = Counters(contributions)
+    for _ in range(contributions):
         assert counters.active(numbers([9])).all()
-        counters.charge(numbers([9]))
+        counters.charge(full(9))
     assert not counters.active(numbers([9])).any()
+
+
+def test_a_loud_report_leaves_less_than_a_full_charge_of_the_last_one():
+    counters = Counters(1)
+    counters.charge(charges({9: LOUD}))
+    assert (counters.charged, counters.exhausted) == (1, 1)
+    assert counters.affordable(numbers([9])).tolist() == [0]
+
+
+def test_charges_add_up_over_all_users():
+    assert charges({1: 2**16 - 1, 2: 2**16 - 1, 3: 2}).total == 2**17
+    assert (len(full(1, 2)), full(1, 2).total) == (2, 2 * FULL)

@@ -14,8 +14,8 @@ from tests.monitors.scripted import NoNoise
 PLAN = Plan(Workload(100, 10, 0.05), calibrate(Guarantee(1.0, 0.01, 3)), threshold=2)
 
 
-def truthful(plan):
-    return NoisyThreshold(plan, noise=NoNoise())
+def truthful(plan, declared):
+    return NoisyThreshold(plan, declared, noise=NoNoise())
 
 
 def deciding(refresh=1, plan=PLAN):
@@ -62,7 +62,7 @@ def test_a_step_whose_decision_failed_is_not_decided_again():
         def ask(self, tally, resting):
             raise OSError("no randomness")
 
-    decider = Deciding(lambda plan: Fails())
+    decider = Deciding(lambda *_: Fails())
     decider.begin(PLAN)
     with pytest.raises(OSError, match="no randomness"):
         decider.decide(tally(5, a=3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamer.monitors.perturbation import Perturbation
+from streamer.monitors.perturbation import noise_of
 from streamer.privacy.calibration import Calibration
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.noise import DiscreteLaplace
@@ -28,7 +28,7 @@ def wrong_law(draws: np.ndarray, law: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(("scale", "small_scale", "cap"), [(4.0, 0.5, 0), (29.0, 7.0, 2)])
 def test_noise_is_a_large_draw_plus_a_small_one_that_is_capped(scale, small_scale, cap):
-    draws = Perturbation(calibration(scale, small_scale)).draw(DRAWS)
+    draws = noise_of(calibration(scale, small_scale)).draw(DRAWS)
     assert not wrong_law(draws, capped_sum(scale, small_scale, cap))
 
 
@@ -42,32 +42,32 @@ def test_a_small_draw_that_is_forgotten_is_noticed():
 
 
 def test_in_fractions_of_a_user_both_scales_and_the_cap_grow_alike():
-    draws = Perturbation(calibration(6.0, 1.5), resolution=4).draw(DRAWS)
+    draws = noise_of(calibration(6.0, 1.5), resolution=4).draw(DRAWS)
     assert not wrong_law(draws, capped_sum(24.0, 6.0, 2))
 
 
 def test_noise_in_whole_users_is_noticed_where_fractions_were_asked_for():
-    draws = Perturbation(calibration(6.0, 1.5)).draw(DRAWS)
+    draws = noise_of(calibration(6.0, 1.5)).draw(DRAWS)
     assert wrong_law(draws, capped_sum(24.0, 6.0, 2))
 
 
 def test_noise_comes_as_64_bit_integers_one_for_each_question():
-    draws = Perturbation(calibration(4.0, 0.5)).draw(17)
+    draws = noise_of(calibration(4.0, 0.5)).draw(17)
     assert draws.dtype == np.int64
     assert draws.shape == (17,)
 
 
 def test_no_question_means_no_noise():
-    assert Perturbation(calibration(4.0, 0.5)).draw(0).shape == (0,)
+    assert noise_of(calibration(4.0, 0.5)).draw(0).shape == (0,)
 
 
 def test_each_call_draws_anew():
-    noise = Perturbation(calibration(40.0, 5.0), random_bytes=SeededBytes(1))
+    noise = noise_of(calibration(40.0, 5.0), random_bytes=SeededBytes(1))
     assert noise.draw(50).tolist() != noise.draw(50).tolist()
 
 
 def test_a_seed_repeats_the_noise():
     first, second = (
-        Perturbation(calibration(40.0, 5.0), random_bytes=SeededBytes(1)).draw(50) for _ in "ab"
+        noise_of(calibration(40.0, 5.0), random_bytes=SeededBytes(1)).draw(50) for _ in "ab"
     )
     assert first.tolist() == second.tolist()

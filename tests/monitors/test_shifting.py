@@ -1,5 +1,8 @@
 """Shifting heavy hitters as the paper writes it, compared with its vectorised form."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,13 +15,16 @@ from streamer.monitors.seam import Decision
 from streamer.monitors.shifting import Hitter, ShiftingHeavyHitters
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
-from streamer.privacy.terms import Domain
+from streamer.privacy.prices import FULL
+from streamer.privacy.terms import Attention, Domain, Method
 from streamer.privacy.threshold import Plan, Workload
 from tests.monitors.chance import differ
 from tests.monitors.scripted import NoNoise, ScriptedNoise
 
 repeatable = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 USERS, ITEMS, STEPS = 8, 5, 6
+LOUD = 100
+"""Noise with which every report is loud."""
 
 
 def planned(contributions=1, threshold=2, domain=Domain.OPEN, items=3, steps=100):
@@ -117,19 +123,29 @@ def test_data_of_another_number_of_users_are_refused(domain, held):
         min_size=1,
         max_size=STEPS,
     ),
-    noise=st.lists(st.integers(-2, 3), min_size=ITEMS * STEPS, max_size=ITEMS * STEPS),
+    noise=st.lists(
+        st.integers(-2, 3) | st.just(LOUD), min_size=ITEMS * STEPS, max_size=ITEMS * STEPS
+    ),
     contributions=st.integers(1, 3),
     threshold=st.integers(1, 4),
     refresh=st.integers(1, 3),
+    horizon=st.booleans(),
 )
 def test_the_vectorised_form_gives_the_same_from_the_same_noise(
-    data, noise, contributions, threshold, refresh
+    data, noise, contributions, threshold, refresh, horizon
 ):
     plan = planned(contributions, threshold)
+    if horizon:
+        guarantee = plan.guarantee
+        calibration = calibrate(
+            guarantee, Method.HORIZON, questions=STEPS, attention=Attention.CHANGES
+        )
+        assert calibration.loud_excess + 4 < LOUD
+        plan = replace(plan, calibration=calibration)
     scripts = ScriptedNoise(noise), ScriptedNoise(noise)
     reference = ShiftingHeavyHitters(USERS, plan, refresh=refresh, noise=scripts[0])
     vectorised = HeavyHitterMonitor(
-        plan, refresh, deciding=Deciding(lambda plan: NoisyThreshold(plan, noise=scripts[1]))
+        plan, refresh, deciding=Deciding(partial(NoisyThreshold, noise=scripts[1]))
     )
     everyone = np.arange(USERS, dtype=np.uint64)
     for step, held in enumerate(data):
@@ -139,7 +155,8 @@ def test_the_vectorised_form_gives_the_same_from_the_same_noise(
         decision = vectorised.observe(step, everyone[holding], items)
         assert decision.items.tolist() == found(hitters)
         assert decision.estimates.tolist() == [hitter.estimate for hitter in hitters]
-        assert vectorised.counters.charges(everyone).tolist() == reference.monitor.charges.tolist()
+        units = vectorised.counters.units(everyone)
+        assert units.tolist() == np.rint(FULL * reference.monitor.charges).tolist()
         assert sum(scripts[0].calls) == sum(scripts[1].calls)
 
 
@@ -149,7 +166,7 @@ class ForgetsUnheldItems(NoisyThreshold):
     def ask(self, tally, resting=()):
         decision = super().ask(tally, resting)
         held = np.isin(decision.items, tally.items)
-        return Decision(decision.step, decision.items[held], decision.estimates[held])
+        return Decision.flat(decision.step, decision.items[held], decision.estimates[held])
 
 
 RUNS = 2000
@@ -171,7 +188,7 @@ def reference_reports():
 def reports_of_the_vectorised_form(plan, questions):
     reports = np.zeros((len(HELD), 3), dtype=int)
     for _ in range(RUNS):
-        monitor = HeavyHitterMonitor(plan, refresh=2, deciding=Deciding(lambda _: questions))
+        monitor = HeavyHitterMonitor(plan, refresh=2, deciding=Deciding(lambda *_: questions))
         for step, held in enumerate(HELD):
             holders = np.array([user for user, item in enumerate(held) if item], dtype=np.uint64)
             items = np.array(["abc".index(item) for item in held if item])
@@ -188,12 +205,12 @@ def other_law(first, second):
 @pytest.mark.slow
 def test_in_a_declared_domain_both_forms_report_with_the_same_probabilities(reference_reports):
     plan = planned(domain=Domain.DECLARED, threshold=3)
-    vectorised = reports_of_the_vectorised_form(plan, NoisyThreshold(plan))
+    vectorised = reports_of_the_vectorised_form(plan, NoisyThreshold(plan, range(3)))
     assert not other_law(reference_reports, vectorised)
 
 
 @pytest.mark.slow
 def test_a_vectorised_form_without_the_unheld_items_is_noticed(reference_reports):
     plan = planned(domain=Domain.DECLARED, threshold=3)
-    vectorised = reports_of_the_vectorised_form(plan, ForgetsUnheldItems(plan))
+    vectorised = reports_of_the_vectorised_form(plan, ForgetsUnheldItems(plan, range(3)))
     assert other_law(reference_reports, vectorised)

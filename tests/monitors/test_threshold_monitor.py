@@ -14,15 +14,18 @@ from streamer.monitors.threshold_monitor import (
 )
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
-from streamer.privacy.terms import Method
+from streamer.privacy.terms import Attention, Method
 from tests.monitors.scripted import NoNoise, ScriptedNoise
 
 repeatable = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 COVERING_FRACTIONS = [Method.FRACTIONAL, Method.THEOREM]
 
 
+HORIZON = 1_000
+
+
 def calibrated(contributions=1, method=Method.EXACT):
-    return calibrate(Guarantee(1.0, 1e-6, contributions), method)
+    return calibrate(Guarantee(1.0, 1e-6, contributions), method, questions=HORIZON)
 
 
 def evolving(users, threshold, noise, contributions=1, method=Method.EXACT):
@@ -259,3 +262,39 @@ class TestFixedDatabase:
         monitor = ThresholdMonitor(np.array([1, 2, 2, 3]), calibrated(), 2, NoNoise())
         assert monitor.ask(lambda records: records == 2) == Answer(True, 2)
         assert monitor.remaining == 2
+
+
+class TestHorizon:
+    """Gaussian noise, loud reports at a fifth of the price, and only so many questions."""
+
+    CALIBRATION = calibrate(
+        Guarantee(1.0, 1e-6, 2), Method.HORIZON, questions=30, attention=Attention.CHANGES
+    )
+    LOUD = CALIBRATION.loud_excess
+
+    def monitor(self, *noise):
+        return ThresholdMonitorEvolving(2, self.CALIBRATION, 1, ScriptedNoise(noise))
+
+    def test_a_loud_report_charges_a_fifth(self):
+        monitor = self.monitor(self.LOUD - 1, self.LOUD)
+        monitor.ask([1, 0], weight)
+        assert monitor.charges.tolist() == [1.0, 0.0]
+        monitor.ask([0, 1], weight)
+        assert monitor.charges.tolist() == [1.0, 0.2]
+
+    def test_a_user_counts_only_while_a_full_charge_fits(self):
+        """1.2 of 2 are spent: another full charge would be more than the budget."""
+        monitor = self.monitor(self.LOUD, 0, 0)
+        monitor.ask([1, 0], weight)
+        monitor.ask([1, 0], weight)
+        assert monitor.charges.tolist() == [1.2, 0.0]
+        assert monitor.active.tolist() == [False, True]
+        assert not monitor.ask([1, 0], weight).above
+
+    def test_a_user_counts_in_no_more_questions_than_it_is_calibrated_for(self):
+        monitor = self.monitor(*[-100] * 30, 0, 0)
+        for _ in range(30):
+            monitor.ask([1, 0], weight)  # these do not touch the second user
+        assert monitor.active.tolist() == [False, True]
+        assert not monitor.ask([1, 0], weight).above
+        assert monitor.ask([0, 1], weight).above

@@ -1,6 +1,6 @@
 """A decider whose answers depend on nobody's data, to see what else does."""
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -19,11 +19,11 @@ class FixedList:
         self.tallies: dict[int, dict[str, int]] = {}
         """By step, how many users hold each item: all that a real decider sees."""
 
-    def __call__(self, plan: Plan) -> Questions[str]:
-        del plan
+    def __call__(self, plan: Plan, declared: Sequence[str]) -> Questions[str]:
+        del plan, declared
         return self
 
-    def ask(self, tally: Tally[str], resting: Collection[int]) -> Decision:
+    def ask(self, tally: Tally[str], resting: Collection[str]) -> Decision:
         del resting
         names = tally.numbers.names(tally.items)
         self.tallies[tally.step] = dict(zip(names, tally.holders.tolist(), strict=True))
@@ -31,4 +31,4 @@ class FixedList:
         # Looking up an item that nobody holds gives it the next number.
         numbered = sorted((tally.numbers[item], number) for item, number in reported.items())
         items, estimates = np.array(numbered, dtype=np.int64).reshape(-1, 2).T
-        return Decision(tally.step, items, estimates)
+        return Decision.flat(tally.step, items, estimates)

@@ -28,8 +28,8 @@ class NotingLedger:
     async def publish(self, publication):
         self.story.append(("publish", *told(publication)))
 
-    async def snapshot(self, users, charges):
-        self.story.append(("snapshot", len(users), int(charges.sum())))
+    async def snapshot(self, charges):
+        self.story.append(("snapshot", len(charges), charges.total))
 
 
 @dataclass

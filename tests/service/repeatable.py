@@ -3,7 +3,7 @@
 import json
 import random
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,16 +39,17 @@ class Repeatable:
 
     asks_unheld = False
 
-    def __call__(self, plan: Plan) -> Questions[str]:
-        del plan
+    def __call__(self, plan: Plan, declared: Sequence[str]) -> Questions[str]:
+        del plan, declared
         return self
 
-    def ask(self, tally: Tally[str], resting: Collection[int]) -> Decision:
+    def ask(self, tally: Tally[str], resting: Collection[str]) -> Decision:
         step = tally.step
         noise = [self._noise(step, name) for name in tally.numbers.names(tally.items)]
         estimates = tally.holders + np.array(noise, dtype=np.int64)
-        above = (estimates >= self._threshold) & ~np.isin(tally.items, list(resting))
-        return Decision(step, tally.items[above], estimates[above])
+        asleep = [tally.numbers[item] for item in resting if item in tally.numbers]
+        above = (estimates >= self._threshold) & ~np.isin(tally.items, asleep)
+        return Decision.flat(step, tally.items[above], estimates[above])
 
     def _noise(self, step: int, item: str) -> int:
         return zlib.crc32(f"{self._seed} {step} {item}".encode()) % 5 - 2

@@ -19,7 +19,9 @@ import pytest
 
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
+from streamer.privacy.prices import FULL
 from streamer.stream.timing import format_rfc3339
+from tests.ledger.making import units_of
 from tests.service.repeatable import SETTINGS, events, write_events
 
 pytestmark = pytest.mark.slow
@@ -90,8 +92,8 @@ class Place:
         restored = peek(self.directory / "journal" / DATABASE).restored
         state = restored.state
         assert restored.published == state.closed
-        assert state.charges.max() <= SETTINGS["privacy"]["contributions"]
-        counters = dict(zip(state.users.tolist(), state.charges.tolist(), strict=True))
+        counters = units_of(restored)
+        assert max(counters.values()) <= FULL * SETTINGS["privacy"]["contributions"]
         return hitters, steps, state.closed, state.period, counters, dict(state.resting)
 
 
@@ -151,7 +153,7 @@ def test_the_undisturbed_run_has_something_to_lose(undisturbed):
     assert len(hitters) > 50
     assert closed == 149
     assert period.number == 3
-    assert max(counters.values()) == 3
+    assert max(counters.values()) == 3 * FULL
     covered = [
         step
         for record in map(json.loads, steps)

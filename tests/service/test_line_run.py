@@ -89,8 +89,7 @@ def test_events_count_for_the_step_that_they_lie_in():
     bench = Bench()
     summary = bench.read_live(script, script.clock)
     assert summary.accepted == 60
-    # Of a user's events in a step the latest counts: in step 100 that is b.
-    assert bench.kept.results == [(100, "b"), (101, "c")]
+    assert bench.kept.results == [(100, "a"), (100, "b"), (101, "c")]
     assert [record.step for record in bench.kept.steps] == [100, 101, 102, 103]
 
 
@@ -153,7 +152,7 @@ def test_a_fast_clock_does_not_close_a_step_for_others():
     )
     bench = Bench()
     assert bench.read_live(script, script.clock).accepted == 41
-    assert bench.kept.results == [(100, "b")]
+    assert bench.kept.results == [(100, "a"), (100, "b")]
 
 
 def test_results_are_held_until_their_moment_and_leave_with_the_end_of_the_pipe():
@@ -174,7 +173,7 @@ def test_results_are_held_until_their_moment_and_leave_with_the_end_of_the_pipe(
     script.read = note
     bench.read_live(script, script.clock, release_ms=250)
     assert held[-1] == (101_749, 0, 100)
-    assert bench.kept.results == [(100, "a"), (101, "c")]
+    assert bench.kept.results == [(100, "a"), (101, "b"), (101, "c")]
 
 
 def test_lines_across_reads_and_a_last_one_without_its_end_count():

@@ -9,6 +9,7 @@ from streamer.errors import MonitorError
 from streamer.ledger.contract import Life
 from streamer.ledger.file_ledger import FileLedger
 from streamer.ledger.output_files import OutputFiles
+from streamer.privacy.prices import FULL
 from streamer.service.pipeline import Pipeline
 from streamer.service.resume import Course, Opened, resume
 from streamer.stream.engine import Engine
@@ -139,7 +140,7 @@ async def test_a_snapshot_is_taken_when_it_is_due():
     bench.ledger.snapshot_due = True
     bench.hold(5, "a", 4)
     story = await bench.close_through(5)
-    assert story[-1] == ("snapshot", 4, 4)
+    assert story[-1] == ("snapshot", 4, 4 * FULL)
     assert bench.points[-1] == "snapshot taken"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from streamer.errors import UnusableJournalError
 from streamer.ledger.contract import Entry, Restored
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
 from streamer.service.resume import Course, Opened, resume
 from streamer.stream.decided import Decided
@@ -33,14 +34,14 @@ TERMS = terms()
 PERIOD = Period.containing(0, TERMS)
 OURS, ANOTHER = Pseudonyms(KEY), Pseudonyms(bytes(32))
 OFFSETS = {"0": 12, "1": 40}
-USER = np.array([7], dtype=np.uint64), np.array([1], dtype=np.uint16)
+USER = Charges.full(np.array([7], dtype=np.uint64))
 
 
-def past(published, hitters=("a",), key=OURS, closed=9, users=USER):
+def past(published, hitters=("a",), key=OURS, closed=9, charges=USER):
     """A ledger in which two steps are decided, the last of them with these hitters."""
     before = Decided(closed - 1, closed - 1, PERIOD, (Hitter("before", 5),))
     last = Decided(closed, closed, PERIOD, tuple(Hitter(item, 7) for item in hitters))
-    state = EngineState(closed, PERIOD, *users)
+    state = EngineState(closed, PERIOD, charges)
     return Restored(state, Entry(last, OFFSETS), published, key.fingerprint, (before, last))
 
 
@@ -167,7 +168,7 @@ class TestTheKey:
         "restored",
         [
             past(published=99, closed=99),  # the last step of the period
-            past(published=9, users=(USER[0][:0], USER[1][:0])),
+            past(published=9, charges=Charges.none()),
         ],
         ids=["the period is over", "nobody is charged"],
     )

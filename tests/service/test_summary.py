@@ -81,7 +81,7 @@ def test_after_a_restart_users_of_before_count_and_events_of_before_do_not():
     before = Run(started(contributions=1))
     before.hold(0, 3)
     before.close(0)
-    state = EngineState(0, before.engine.period, *before.engine.counters.snapshot())
+    state = EngineState(0, before.engine.period, before.engine.counters.snapshot())
     run = Run(new_engine(state=state, contributions=1))
     assert (run.summary.charged, run.summary.exhausted) == (3, 3)
     run.hold(0, 3)

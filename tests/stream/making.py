@@ -95,9 +95,9 @@ class RepeatingDecider:
 
     asks_unheld = False
 
-    def __call__(self, plan):
+    def __call__(self, plan, declared):
         """Stands in for the class of questions: the same for all periods."""
-        del plan
+        del plan, declared
         return self
 
     def ask(self, tally, resting):
@@ -107,12 +107,12 @@ class RepeatingDecider:
         estimates = {
             number: count + (self.seed is not None and seeded_noise(self.seed, step, names[number]))
             for number, count in sorted(counts.items())
-            if number not in resting
+            if names[number] not in resting
         }
         reported = {
             number: estimate for number, estimate in estimates.items() if estimate >= self.threshold
         }
-        return Decision(
+        return Decision.flat(
             step,
             np.array(list(reported), dtype=np.int64),
             np.array(list(reported.values()), dtype=np.int64),

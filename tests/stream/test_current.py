@@ -3,8 +3,11 @@
 import random
 
 import pytest
+from msgspec import UNSET, structs
 
 from streamer.stream.current import CurrentHitters, Trend
+from streamer.stream.publication import Publication
+from streamer.stream.records import StepRecord
 from tests.web.making import new_stream
 
 
@@ -34,6 +37,42 @@ MARGIN = new_stream(epsilon=1.0).period.margin
 )
 def test_a_trend_is_what_differs_by_more_than_noise(estimates, trend):
     assert trend_of(*estimates) is trend
+
+
+def published(step, result):
+    return Publication(step, (result,), (StepRecord(step, "start", "end", 1, 0),))
+
+
+def trend_after(*reports):
+    """Of reports with their intervals: (estimate, low, high)."""
+    stream, current = new_stream(epsilon=1.0), CurrentHitters()
+    for step, (estimate, low, high) in enumerate(reports, start=1):
+        [result] = stream.recorder.with_results(stream.decided(step, {"a": estimate})).results
+        current.take(published(step, structs.replace(result, low=low, high=high)))
+    [item] = current.now()
+    return item.trend
+
+
+@pytest.mark.parametrize(
+    ("reports", "trend"),
+    [
+        ([(500, 400, 600), (700, 600, 800)], Trend.STEADY),
+        ([(500, 400, 600), (701, 601, 801)], Trend.GROWING),
+        ([(701, 601, 801), (500, 400, 600)], Trend.SHRINKING),
+        # Few users may have been reported twice, with much noise the second time.
+        ([(500, 0, 520), (701, 0, 801)], Trend.STEADY),
+        # The first report, near the threshold, was too high if anything.
+        ([(500, 0, 300), (650, 550, 750)], Trend.GROWING),
+        ([(650, 550, 750), (500, 0, 300)], Trend.SHRINKING),
+        # The noise of each report counts, also if other terms apply since the last one.
+        ([(500, 100, 900), (800, 800, 800)], Trend.STEADY),
+        # Reports of 0.1.0 have only the margin of the noise.
+        ([(500, UNSET, UNSET), (501 + 2 * MARGIN, UNSET, UNSET)], Trend.GROWING),
+        ([(500, UNSET, UNSET), (500 + 2 * MARGIN, UNSET, UNSET)], Trend.STEADY),
+    ],
+)
+def test_a_trend_is_what_the_intervals_do_not_explain(reports, trend):
+    assert trend_after(*reports) is trend
 
 
 def test_a_slow_rise_is_seen_over_several_steps():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
 from streamer.monitors.seam import Hitter
+from streamer.privacy.prices import FULL
 from streamer.stream.engine import Engine, EngineState, Turnout
 from streamer.stream.intake import Batch
 from tests.stream.making import (
@@ -52,7 +53,12 @@ def kept(engine, decisions):
         for one in decisions
         for hitter in one.hitters
     }
-    return EngineState(engine.closed, engine.period, *engine.counters.snapshot(), wakes)
+    return EngineState(engine.closed, engine.period, engine.counters.snapshot(), wakes)
+
+
+def remembered(state):
+    charges = state.charges
+    return charges.users.tolist(), charges.units.tolist(), dict(state.resting)
 
 
 class TestProtocol:
@@ -139,7 +145,7 @@ class TestResults:
         early, late = record("u", "x", time=1), record("u", "y", time=2)
         engine.intake.receive(batch([late, early, late]), None, None)
         assert reported(engine.close_next(0)) == {"y": 1}
-        assert engine.turnout == Turnout(events=3, users=1)
+        assert engine.turnout == Turnout(events=3, users=1, held=1)
 
     def test_with_fresh_noise_what_everybody_holds_is_reported_and_what_one_holds_is_not(self):
         # Both are more than twenty noise scales away from the threshold.
@@ -162,7 +168,7 @@ class TestEmptySteps:
 
     def test_one_alone_is_a_decision_of_its_own(self):
         decided = started().close_next(0)
-        assert (decided.first, decided.step, len(decided.charged)) == (0, 0, 0)
+        assert (decided.first, decided.step, len(decided.charges)) == (0, 0, 0)
 
     def test_a_run_ends_before_a_step_with_results(self):
         engine = started()
@@ -187,9 +193,9 @@ class TestTurnout:
         engine = started(contributions=1)
         assert engine.turnout == Turnout(0, 0, 0)
         hold(engine, 0, "u x", "u y", "v z")
-        assert engine.turnout == Turnout(events=3, users=2, exhausted=0)
+        assert engine.turnout == Turnout(events=3, users=2, exhausted=0, held=2)
         hold(engine, 1, "u x", "v x", "w x")
-        assert engine.turnout == Turnout(events=3, users=3, exhausted=2)
+        assert engine.turnout == Turnout(events=3, users=3, exhausted=2, held=3)
         close_all(engine, 2)
         assert engine.turnout == Turnout(0, 0, 0)
 
@@ -219,7 +225,7 @@ class TestPeriods:
     def test_each_period_is_decided_with_its_own_plan(self):
         plans = []
 
-        def note(plan):
+        def note(plan, declared):
             plans.append(plan)
             return RepeatingDecider(NEVER)
 
@@ -259,7 +265,7 @@ class TestCharging:
     def test_the_holders_of_what_is_reported_are_charged_and_nobody_else(self):
         engine = started(threshold=2)
         decided = hold(engine, 0, "u x", "v x", "w y")
-        assert decided.charged.tolist() == sorted([pseudonym("u"), pseudonym("v")])
+        assert decided.charges.users.tolist() == sorted([pseudonym("u"), pseudonym("v")])
         assert engine.charged == 2
 
     def test_a_user_at_the_limit_does_not_count(self):
@@ -273,28 +279,58 @@ class TestCharging:
         engine = started(contributions=1)
         hold(engine, 0, "u x")
         decided = hold(engine, 1, "u x", "v x")
-        assert decided.charged.tolist() == [pseudonym("v")]
+        assert decided.charges.users.tolist() == [pseudonym("v")]
 
     @given(
         contributions=st.integers(1, 3),
         period=st.integers(1, 6),
         steps=st.lists(
-            st.dictionaries(st.sampled_from("uvwz"), st.sampled_from("xy")), max_size=15
+            st.lists(st.tuples(st.sampled_from("uvwz"), st.sampled_from("wxyz"))), max_size=15
         ),
         threshold=st.integers(1, 2),
+        most=st.integers(1, 4),
     )
     def test_nobody_is_charged_more_than_k_times_in_a_period(
-        self, contributions, period, steps, threshold
+        self, contributions, period, steps, threshold, most
     ):
-        engine = started(threshold=threshold, contributions=contributions, period_steps=period)
+        agreed = {"contributions": contributions, "period_steps": period, "items_per_step": most}
+        engine = started(threshold=threshold, **agreed)
         for step, held in enumerate(steps):
-            feed(engine, *((user, item, step) for user, item in held.items()))
-        charges = Counter(
-            (one.period.number, user)
-            for one in close_all(engine, len(steps))
-            for user in one.charged.tolist()
-        )
-        assert max(charges.values(), default=0) <= contributions
+            feed(engine, *((user, item, step) for user, item in held))
+        charges = Counter()
+        for one in close_all(engine, len(steps)):
+            users, units = one.charges.users.tolist(), one.charges.units.tolist()
+            for user, each in zip(users, units, strict=True):
+                charges[one.period.number, user] += each
+        assert max(charges.values(), default=0) <= contributions * FULL
+
+
+class TestSeveralItems:
+    def test_up_to_so_many_items_of_a_user_count(self):
+        engine = started(items_per_step=2, contributions=9)
+        assert reported(hold(engine, 0, "u x", "u y", "u z", "v x")) == {"x": 1, "y": 1, "z": 1}
+        assert engine.turnout == Turnout(events=4, users=2, exhausted=0, held=3)
+
+    def test_a_user_is_charged_for_each_of_its_reported_items(self):
+        engine = started(items_per_step=3, contributions=9)
+        charges = hold(engine, 0, "u x", "u y", "v x").charges
+        expected = {pseudonym("u"): 2 * FULL, pseudonym("v"): FULL}
+        assert dict(zip(charges.users.tolist(), charges.units.tolist(), strict=True)) == expected
+
+    def test_no_more_items_count_than_the_budget_pays_for(self):
+        engine = started(items_per_step=3, contributions=2)
+        assert reported(hold(engine, 0, "u x", "u y", "u z")) == {"y": 1, "z": 1}
+        assert reported(hold(engine, 1, "u x", "u y", "u z")) == {}
+        assert (engine.turnout.users, engine.turnout.exhausted) == (1, 1)
+
+    def test_a_changed_number_begins_with_the_next_period(self):
+        engine = started(items_per_step=1, contributions=9, period_steps=2)
+        assert reported(hold(engine, 0, "u x", "u y")) == {"y": 1}
+        engine.terms = terms(items_per_step=2, contributions=9, period_steps=2)
+        assert engine.terms_pending
+        assert reported(hold(engine, 1, "u x", "u y")) == {"y": 1}
+        assert reported(hold(engine, 2, "u x", "u y")) == {"x": 1, "y": 1}
+        assert not engine.terms_pending
 
 
 class TestRefresh:
@@ -306,7 +342,7 @@ class TestRefresh:
     def test_the_holders_of_a_resting_item_are_not_charged(self):
         engine = started(refresh_steps=3)
         hold(engine, 0, "u x")
-        assert hold(engine, 1, "u x", "v y").charged.tolist() == [pseudonym("v")]
+        assert hold(engine, 1, "u x", "v y").charges.users.tolist() == [pseudonym("v")]
 
     def test_it_rests_by_its_name_whatever_its_number_in_a_step(self):
         engine = started(refresh_steps=3)
@@ -366,11 +402,11 @@ class TestRestored:
     def test_what_was_kept_stays_as_it_was_when_engines_go_on(self):
         engine = started(contributions=9)
         state = kept(engine, [hold(engine, 0, "u x", "v x")])
-        by_step = state.users.tolist(), state.charges.tolist(), dict(state.resting)
+        by_step = remembered(state)
         for one in (engine, new_engine(state=state, contributions=9, refresh_steps=3)):
             hold(one, 1, "u x", "w x")
             assert one.charged == 3
-            assert (state.users.tolist(), state.charges.tolist(), dict(state.resting)) == by_step
+            assert remembered(state) == by_step
 
 
 # A stream is records with their arrivals; one in a few is late or no event at all.
@@ -393,6 +429,7 @@ SETTINGS = st.fixed_dictionaries(
         "contributions": st.integers(1, 2),
         "period_steps": st.sampled_from([4, 100]),
         "refresh_steps": st.integers(1, 3),
+        "items_per_step": st.integers(1, 3),
     }
 )
 
@@ -466,40 +503,45 @@ class Run:
         for one in self.decisions:
             for step in range(one.first, one.step + 1):
                 assert step not in by_step, "a step is decided once"
-                by_step[step] = (one.hitters, one.charged.tolist())
+                users, units = one.charges.users.tolist(), one.charges.units.tolist()
+                by_step[step] = (one.hitters, list(zip(users, units, strict=True)))
         return by_step, self.decider.counts
 
 
 def model(stream, seed, settings):
     """What is to come out, in plain Python and without looking at any order."""
-    latest = defaultdict(dict)
+    latest = defaultdict(lambda: defaultdict(dict))
     for entry in stream:
         if (step := step_of(entry)) is not None:
             user, item, time, _ = entry[2]
-            best = latest[step].get(user, (time, item))
-            latest[step][user] = max(best, (time, item))
+            mine = latest[step][user]
+            mine[item] = max(time, mine.get(item, time))
     by_step, counts, charges, rested = {}, {}, Counter(), {}
     for step in range(STEPS):
         if step % settings["period_steps"] == 0:
             charges.clear()
-        held = {
-            user: item
-            for user, (_, item) in latest[step].items()
-            if charges[user] < settings["contributions"]
-        }
+        held = [
+            (user, item)
+            for user, mine in latest[step].items()
+            for item in sorted(mine, key=lambda item: (mine[item], item), reverse=True)[
+                : min(settings["items_per_step"], settings["contributions"] - charges[user])
+            ]
+        ]
+        holders = Counter(item for _, item in held)
         if latest[step]:
-            counts[step] = dict(Counter(held.values()))
+            counts[step] = dict(holders)
         hitters = []
-        for item, count in sorted(Counter(held.values()).items()):
+        for item, count in sorted(holders.items()):
             estimate = count + seeded_noise(seed, step, item)
             resting = step < rested.get(item, -NEVER) + settings["refresh_steps"]
             if estimate >= 2 and not resting:
                 hitters.append(Hitter(item, estimate))
                 rested[item] = step
         names = {hitter.item for hitter in hitters}
-        charged = [user for user, item in held.items() if item in names]
+        charged = Counter(user for user, item in held if item in names)
         charges.update(charged)
-        by_step[step] = (tuple(hitters), sorted(map(pseudonym, charged)))
+        units = sorted((pseudonym(user), FULL * times) for user, times in charged.items())
+        by_step[step] = (tuple(hitters), units)
     return by_step, counts
 
 
@@ -527,7 +569,12 @@ class TestAnyOrder:
     def test_an_event_that_is_only_in_memory_is_read_again_after_a_restart(self):
         events = [("a", "x", 3), ("b", "x", 0), ("c", "x", 15), ("d", "y", 4)]
         stream = [(record(u, i, time=t), t, (u, i, t, 0)) for u, i, t in events]
-        choice = {"contributions": 1, "period_steps": 100, "refresh_steps": 1}
+        choice = {
+            "contributions": 1,
+            "period_steps": 100,
+            "refresh_steps": 1,
+            "items_per_step": 1,
+        }
         run = Run(stream, [0, 0, 0, 1], 1, choice)
         run.read(0, 3)
         run.read(1, 1)

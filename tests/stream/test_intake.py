@@ -165,7 +165,7 @@ class TestTake:
     def test_the_users_in_it_are_pseudonyms(self):
         intake = new_intake()
         intake.receive(batch([at_step(2, "alice"), at_step(2, "bob")]), None, None)
-        users = intake.take(2).holdings().users.tolist()
+        users = intake.take(2).holdings(1).users.tolist()
         assert users == sorted([pseudonym("alice"), pseudonym("bob")])
 
     def test_each_step_holds_its_own_events(self):
@@ -175,7 +175,7 @@ class TestTake:
         intake.receive(batch(records), None, None)
         held = {}
         for step in (1, 2, 3):
-            contents = intake.take(step).holdings()
+            contents = intake.take(step).holdings(1)
             names = list(contents.numbers)
             items = [names[item] for item in contents.items.tolist()]
             held[step] = dict(zip(contents.users.tolist(), items, strict=True))

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from streamer.errors import SettingError
 from streamer.privacy.guarantee import Guarantee
+from streamer.privacy.law import NoiseLaw
+from streamer.privacy.terms import Domain, Noise
 from streamer.privacy.threshold import Workload, plan
 from streamer.stream.periods import Period, Terms
 from tests.stream.making import terms
@@ -89,9 +91,30 @@ class TestNewTerms:
 
 class TestTerms:
     def test_the_plan_is_the_one_of_the_guarantee_and_the_workload(self):
-        settings = terms(contributions=3, period_steps=50, items=20)
+        settings = terms(contributions=3, period_steps=50, items=20, items_per_step=4)
         guarantee = Guarantee(settings.epsilon, settings.delta, 3)
-        assert settings.plan() == plan(guarantee, Workload(50, 20, settings.beta))
+        workload = Workload(50, 20, settings.beta, items_per_step=4)
+        assert settings.plan() == plan(guarantee, workload, settings.calibration)
+
+    def test_declared_items_are_planned_for(self):
+        settings = terms(declared_items=("a", "b"))
+        assert settings.plan().workload.declared == 2
+        assert settings.plan().declared_threshold < settings.plan().threshold
+        assert [settings.declares(item) for item in ("a", "ab", "b", "c", "")] == [
+            *(True, False, True, False, False)
+        ]
+
+    def test_without_other_items_the_domain_is_the_list(self):
+        closed = terms(declared_items=("a", "b"), open_domain=False).plan()
+        assert (closed.workload.domain, closed.workload.items) == (Domain.DECLARED, 2)
+        assert closed.calibration.keys_delta == 0
+
+    def test_every_item_has_its_own_threshold_and_interval(self):
+        period = Period.containing(0, terms(declared_items=("a",)))
+        plan = period.plan
+        assert period.threshold_of("a") == plan.declared_threshold < plan.threshold
+        assert period.threshold_of("b") == plan.threshold
+        assert period.interval("a", plan.threshold) != period.interval("b", plan.threshold)
 
     def test_a_threshold_by_hand_is_in_the_plan(self):
         by_hand = terms().plan().threshold + 5
@@ -123,6 +146,62 @@ class TestTerms:
         assert msgspec.json.decode(msgspec.json.encode(period), type=Period) == period
 
 
+def coverage(period, users, interval):
+    """Of the reports of an item with so many users, the share whose interval has the number."""
+    law, threshold = period.plan.law, period.plan.threshold
+    far = threshold + users + 40 * period.margin
+    covered = sum(
+        law.at_least(estimate - users) - law.at_least(estimate + 1 - users)
+        for estimate in range(threshold, far)
+        if (ends := interval(estimate))[0] <= users <= ends[1]
+    )
+    return covered / law.at_least(threshold - users)
+
+
+class TestIntervals:
+    @pytest.fixture(params=[10.0, 1.0], ids="epsilon {}".format)
+    def period(self, request):
+        return Period.containing(0, terms(epsilon=request.param))
+
+    def test_they_have_the_number_of_users_in_95_percent_of_reports_whatever_it_is(self, period):
+        threshold, margin = period.plan.threshold, period.margin
+        for users in range(1, threshold + 3 * margin, max(1, margin // 4)):
+            covered = coverage(period, users, lambda estimate: period.interval("a", estimate))
+            assert covered >= 0.95 - 1e-9, users
+
+    def test_the_margin_does_not(self, period):
+        users, margin = period.plan.threshold - 2 * period.margin, period.margin
+        assert coverage(period, users, lambda f: (f - margin, f + margin)) < 0.1
+
+    def test_far_above_the_threshold_they_are_those_of_the_noise(self, period):
+        for excess in (8, 20, 1_000, 10**9):
+            estimate = period.plan.threshold + excess * period.margin
+            low, high = period.interval("a", estimate)
+            assert estimate - low == pytest.approx(period.margin, abs=1)
+            assert high - estimate == pytest.approx(period.margin, abs=1)
+
+    def test_at_the_threshold_they_reach_down_to_nobody(self, period):
+        low, high = period.interval("a", period.plan.threshold)
+        assert low == 0
+        assert high < period.plan.threshold + period.margin
+
+    def test_they_rise_with_the_estimate_and_are_whole_users(self, period):
+        threshold, margin = period.plan.threshold, period.margin
+        ends = [period.interval("a", threshold + n) for n in range(20 * margin)]
+        assert all(0 <= low <= high for low, high in ends)
+        assert ends == sorted(ends)
+        assert [high for _, high in ends] == sorted(high for _, high in ends)
+
+    def test_one_that_was_computed_is_kept(self, period, monkeypatch):
+        found = period.interval("a", period.plan.threshold + 1)
+        monkeypatch.setattr(NoiseLaw, "at_least", None)
+        assert period.interval("b", period.plan.threshold + 1) == found
+
+    def test_a_period_of_0_1_0_has_them_too(self):
+        period = msgspec.json.decode(TestPeriodOf010.WRITTEN, type=Period)
+        assert period.interval("a", 2_000) == (1_904, 2_096)
+
+
 class TestPeriodOf010:
     """A period as 0.1.0 wrote it into its ledger, without users and step length."""
 
@@ -142,9 +221,11 @@ class TestPeriodOf010:
         assert (period.plan.threshold, period.plan.calibration.noise_scale) == (696, 31.916937)
         assert period.plan.unique_items_per_year is None
 
-    def test_its_terms_are_still_planned_as_0_1_0_planned_them(self):
+    def test_a_new_plan_for_its_terms_would_be_a_little_sharper(self):
+        """0.1.0 raised the threshold for reports of unheld items, which an open domain has not."""
         period = msgspec.json.decode(self.WRITTEN, type=Period)
-        assert period.terms.plan() == period.plan
+        assert period.terms.plan().calibration.noise is Noise.LAPLACE
+        assert period.terms.plan().threshold == 691
 
     def test_the_limit_on_unique_items_begins_with_the_next_period(self):
         period = msgspec.json.decode(self.WRITTEN, type=Period)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamer.monitors.counters import Charges
 from streamer.monitors.seam import Hitter
 from streamer.stream.decided import Decided
 from streamer.stream.events import EventDecoder
@@ -100,7 +101,7 @@ class TestStepRecords:
             assert spans(publication) == [(step, step, 1)]
 
     def test_whom_a_decision_charges_is_in_no_record(self):
-        charged = np.array([1234567890123], dtype=np.uint64)
+        charged = Charges.full(np.array([1234567890123], dtype=np.uint64))
         decided = Decided(29, 29, period_of(29), (Hitter("a", 812),), charged)
         publication = Recorder(MINUTES, 20).with_results(decided)
         due_records = [*publication.results, *publication.steps]

@@ -100,6 +100,7 @@ class Script:
     """How many steps a reported item rests."""
     period: int = 100
     """Steps of a budget period."""
+    items_per_step: int = 1
 
     @property
     def ends(self):
@@ -210,8 +211,8 @@ class FixedList:
     def __init__(self, steps):
         self._steps = steps
 
-    def __call__(self, plan):
-        del plan
+    def __call__(self, plan, declared):
+        del plan, declared
         return self
 
     def ask(self, tally, resting):
@@ -219,7 +220,7 @@ class FixedList:
         named = {"crash:A": 700, "crash:B": 900} if tally.step - FIRST in self._steps else {}
         numbers = {tally.numbers[item]: estimate for item, estimate in named.items()}
         items = sorted(numbers)
-        return Decision(
+        return Decision.flat(
             tally.step,
             np.array(items, dtype=np.int64),
             np.array([numbers[item] for item in items], dtype=np.int64),
@@ -292,7 +293,11 @@ class World:
             self._look(board)
             self._die_at(point)
 
-        wanted = terms(refresh_steps=self.script.refresh, period_steps=self.script.period)
+        wanted = terms(
+            refresh_steps=self.script.refresh,
+            period_steps=self.script.period,
+            items_per_step=self.script.items_per_step,
+        )
         public = PublicSettings(wanted)
         return Course(TIMING, public, intake, asked_by, Watcher(), board, passed)
 

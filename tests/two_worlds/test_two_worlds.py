@@ -59,6 +59,7 @@ def scripts(draw):
         release=draw(st.sampled_from([0, 25, 250, 2_500])),
         refresh=draw(st.sampled_from([1, 3])),
         period=draw(st.sampled_from([3, 100])),
+        items_per_step=draw(st.sampled_from([1, 3])),
     )
 
 
