@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, closing
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -25,16 +26,41 @@ if TYPE_CHECKING:
 
 KAFKA = "kafka"
 USUAL_START = datetime(2026, 1, 1, tzinfo=UTC)
-USUAL_OUTBREAKS = 3
+USUAL_USERS, USUAL_STEPS, USUAL_OUTBREAKS = 10_000, 60, 3
 # Rows rendered at a time, so that the lines of a large step never fill the memory.
 _ROWS = 65_536
 
 _TIME, _FLEET, _OUTBREAKS, _LINE = "Time", "Users and items", "Outbreaks", "Transmission"
 
 
+class Preset(StrEnum):
+    """Fleets whose users, lasting items and outbreaks are given."""
+
+    DAY = "day"
+
+
 def simulate_command(
-    users: Annotated[int, typer.Option(help="Number of simulated users.")] = 10_000,
-    steps: Annotated[int, typer.Option(help="Number of steps to simulate.")] = 60,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            help="day: a day of a real service. 20000 users and 1440 steps of a minute; three "
+            "items that 5000 users each have all day; every hour an outbreak of 1000 users for "
+            "ten minutes. --users, --steps (fewer), --lasting, --outbreak and --outbreaks replace "
+            "what the preset has; all other options apply as they do without it."
+        ),
+    ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of simulated users.", show_default=f"{USUAL_USERS}, or as in --preset"
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of steps to simulate.", show_default=f"{USUAL_STEPS}, or as in --preset"
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Repeat the same stream.", show_default="random, and printed"),
@@ -95,6 +121,15 @@ def simulate_command(
             rich_help_panel=_FLEET,
         ),
     ] = 0.2,
+    lasting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ITEM,SIZE",
+            help="The same SIZE users have ITEM in every step, also while an outbreak affects "
+            "them. Repeatable; each has other users.",
+            rich_help_panel=_FLEET,
+        ),
+    ] = None,
     outbreak: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,7 +143,7 @@ def simulate_command(
         int | None,
         typer.Option(
             help="Number of random outbreaks.",
-            show_default=f"{USUAL_OUTBREAKS}, or 0 with --outbreak",
+            show_default=f"{USUAL_OUTBREAKS}, or 0 with --outbreak or --preset",
             rich_help_panel=_OUTBREAKS,
         ),
     ] = None,
@@ -134,17 +169,29 @@ def simulate_command(
 ) -> None:
     """Write the events of a simulated fleet, in order of arrival, and the actual counts.
 
-    The truth file has one line per step and item: its number of users, as the
-    service counts them, without noise.
+    The truth file has one line per step and item: the number of users who hold it,
+    without noise.
     """
+    from streamer.fleet import day
     from streamer.fleet.fleet import Fleet
+    from streamer.fleet.lasting import parse_lasting
     from streamer.fleet.outbreaks import parse_outbreak
     from streamer.privacy.guarantee import check_whole
 
     check_whole("floor", floor, 1, 1_000_000_000)
+    if users is None:
+        users = USUAL_USERS if preset is None else day.USERS
+    if steps is None:
+        steps = USUAL_STEPS if preset is None else day.STEPS
+    lasts = tuple(parse_lasting(text) for text in lasting or ())
     named = tuple(parse_outbreak(text) for text in outbreak or ())
+    if preset is not None:
+        day.check_steps(steps)
+        lasts = lasts or day.LASTING
+        if not named and outbreaks is None:
+            named = day.outbreaks_before(steps)
     if outbreaks is None:
-        outbreaks = 0 if named else USUAL_OUTBREAKS
+        outbreaks = 0 if named or preset is not None else USUAL_OUTBREAKS
     fleet = Fleet(
         users=users,
         steps=steps,
@@ -157,6 +204,7 @@ def simulate_command(
         exponent=exponent,
         personal=personal,
         earlier=earlier,
+        lasting=lasts,
         outbreaks=named,
         duplicates=duplicates,
         delayed=delayed,

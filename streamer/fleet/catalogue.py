@@ -1,4 +1,4 @@
-"""The items of a simulated fleet, numbered: background, outbreaks, then personal ones.
+"""The items of a simulated fleet, numbered: background, named, then personal ones.
 
 Columns contain the numbers; texts are generated on demand. Two different numbers never
 have the same text.
@@ -32,40 +32,40 @@ def user_name(user: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """`background` items, most frequent first, and the items of outbreaks."""
+    """`background` items, most frequent first, and the `named` ones: of outbreaks, and lasting."""
 
     background: int
-    outbreaks: tuple[str, ...]
+    named: tuple[str, ...]
 
     @property
     def shared(self) -> int:
         """Number of items that are not personal: their numbers come first."""
-        return self.background + len(self.outbreaks)
+        return self.background + len(self.named)
 
     def text(self, item: int) -> str:
         if item < self.background:
             return _background_text(item)
         if item < self.shared:
-            return self.outbreaks[item - self.background]
+            return self.named[item - self.background]
         user, page = divmod(item - self.shared, PERSONAL_ITEMS)
         return f"{PERSONAL_PREFIX}{user_name(user)}/page-{page}"
 
-    def outbreak(self, text: str) -> int:
-        """The number of an outbreak's item."""
-        return self.background + self.outbreaks.index(text)
+    def number(self, text: str) -> int:
+        """The number of a named item."""
+        return self.background + self.named.index(text)
 
 
 def is_taken(text: str, background: int) -> bool:
-    """Whether a background or personal item has this text; outbreaks must not use it."""
+    """Whether a background or personal item has this text; no named item may."""
     if text.startswith(PERSONAL_PREFIX):
         return True
     numbers = (int(digits) for digits in re.findall("[0-9]+", text))
     return any(text == _background_text(number) for number in numbers if number < background)
 
 
-def catalogue_of(background: int, outbreak_items: Iterable[str]) -> Catalogue:
+def catalogue_of(background: int, named: Iterable[str]) -> Catalogue:
     """The catalogue; an item of several outbreaks is still one item."""
-    return Catalogue(background, tuple(dict.fromkeys(outbreak_items)))
+    return Catalogue(background, tuple(dict.fromkeys(named)))
 
 
 def _background_text(item: int) -> str:

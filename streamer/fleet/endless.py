@@ -122,7 +122,7 @@ def _sent(fleet: Fleet) -> Iterator[Sent]:
 
 
 def _truth(happened: FleetStep, catalogue: Catalogue) -> TrueStep:
-    items, users = np.unique(held_items(happened, catalogue), return_counts=True)
+    items, users = np.unique(held_items(happened), return_counts=True)
     named = users >= FLOOR
     return TrueStep(
         happened.step,

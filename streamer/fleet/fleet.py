@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, Self
 
+import numpy as np
+
 from streamer.errors import SettingError
 from streamer.fleet.catalogue import Catalogue, catalogue_of, is_taken
+from streamer.fleet.lasting import Lasting
 from streamer.fleet.outbreaks import Outbreak, holders_at_once, plan_outbreaks
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,6 +53,7 @@ class Fleet:
     earlier: float = 0.2
     """Share of active users who sent another item earlier in the step."""
     outbreaks: tuple[Outbreak, ...] = ()
+    lasting: tuple[Lasting, ...] = ()
     duplicates: float = 0.01
     """Share of events that are sent twice."""
     delayed: float = 0.02
@@ -76,6 +80,7 @@ class Fleet:
             _refuse("step_seconds", self.step_seconds, "it must be a whole number of milliseconds")
         self._check_time()
         self._check_outbreaks()
+        self._check_lasting()
 
     def _check_time(self) -> None:
         if self.start.tzinfo is None:
@@ -95,6 +100,15 @@ class Fleet:
         if (needed := holders_at_once(self.outbreaks, 0, self.steps)) > self.users:
             allowed = f"there are only {self.users:,} users for them"
             _refuse("outbreak", f"{needed:,} users in one step", allowed)
+
+    def _check_lasting(self) -> None:
+        outbreaks = {one.item for one in self.outbreaks}
+        for one in self.lasting:
+            if one.item in outbreaks or is_taken(one.item, self.items):
+                _refuse("lasting", one.item, "the item is already in use: choose another")
+        if (needed := sum(one.size for one in self.lasting)) > self.users:
+            allowed = f"there are only {self.users:,} users for them"
+            _refuse("lasting", f"{needed:,} users", allowed)
 
     @property
     def step_ms(self) -> int:
@@ -122,8 +136,14 @@ class Fleet:
         planned = plan_outbreaks(number, self.users, self.steps, self.seed, self.outbreaks)
         return replace(self, outbreaks=(*self.outbreaks, *planned))
 
+    def generators(self) -> tuple[np.random.Generator, np.random.Generator]:
+        """The randomness of what users do, and that of the transmission."""
+        doing, transmission = np.random.default_rng(self.seed).spawn(2)
+        return doing, transmission
+
     def catalogue(self) -> Catalogue:
-        return catalogue_of(self.items, (one.item for one in self.outbreaks))
+        outbreaks = (one.item for one in self.outbreaks)
+        return catalogue_of(self.items, (*outbreaks, *(one.item for one in self.lasting)))
 
 
 def _refuse(field: str, value: object, allowed: str) -> NoReturn:

@@ -6,7 +6,6 @@ users in each step, so tests know it without running a simulation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,9 +13,8 @@ from enum import StrEnum
 import numpy as np
 
 from streamer.errors import SettingError
+from streamer.fleet.item_option import check_item, split_item
 
-LONGEST_ITEM = 1000
-"""In bytes of UTF-8: below the limit of the service."""
 MOST_PLANNED = 100
 
 _PLANNED_ITEMS = (
@@ -52,10 +50,7 @@ class Outbreak:
     shape: Shape = Shape.FLAT
 
     def __post_init__(self) -> None:
-        # Printable text can always be encoded as UTF-8.
-        if not (self.item.isprintable() and 0 < len(self.item.encode()) <= LONGEST_ITEM):
-            allowed = f"its item must be printable text of 1 to {LONGEST_ITEM:,} bytes"
-            raise SettingError("outbreak", repr(self.item[:50]), allowed)
+        check_item("outbreak", self.item)
         for name, value, least in (
             ("size", self.size, 1),
             ("start", self.start, 0),
@@ -83,15 +78,13 @@ class Outbreak:
 
 def parse_outbreak(text: str) -> Outbreak:
     """Parse ITEM,SIZE,START,LENGTH[,SHAPE]; the item may contain commas."""
-    fields = text.split(",")
-    shape = Shape.FLAT
-    if (last := fields[-1].strip()) in tuple(Shape):
-        shape = Shape(last)
-        fields.pop()
-    if len(fields) < 4 or not all(map(_is_whole, fields[-3:])):
+    before, _, last = text.rpartition(",")
+    shape = Shape(last.strip()) if last.strip() in tuple(Shape) else None
+    split = split_item(text if shape is None else before, 3)
+    if split is None:
         raise SettingError("outbreak", text, _FORM)
-    size, start, length = map(int, fields[-3:])
-    return Outbreak(",".join(fields[:-3]).strip(), size, start, length, shape)
+    item, (size, start, length) = split
+    return Outbreak(item, size, start, length, shape or Shape.FLAT)
 
 
 def plan_outbreaks(
@@ -130,11 +123,6 @@ def holders_at_once(outbreaks: Iterable[Outbreak], first: int, end: int) -> int:
         (sum(one.size for one in running if one.start <= now < one.end) for now in moments),
         default=0,
     )
-
-
-def _is_whole(text: str) -> bool:
-    # Accepted by int(), and short enough that products of two fit into 64 bits.
-    return re.fullmatch(r" *[0-9]{1,9} *", text) is not None
 
 
 def _ceil_ratio(numerator: int, denominator: int) -> int:

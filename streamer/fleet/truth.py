@@ -1,7 +1,7 @@
 """The ground truth of a simulated step: the number of users of each item.
 
-It counts as the service counts. Each user counts once, for the item with the latest time in
-the step; with several at that time, for the greatest text. Bad records do not count.
+Each user counts once for every item that it holds in the step. No simulated user holds more
+items than the service counts of each by default. Bad records do not count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TrueStep:
 
 def true_counts(happened: FleetStep, catalogue: Catalogue, floor: int) -> list[TrueCount]:
     """The items with at least `floor` users, largest number of users first."""
-    items, users = np.unique(held_items(happened, catalogue), return_counts=True)
+    items, users = np.unique(held_items(happened), return_counts=True)
     kept = users >= floor
     counts = [
         TrueCount(happened.step, catalogue.text(item), number)
@@ -54,23 +54,15 @@ def true_counts(happened: FleetStep, catalogue: Catalogue, floor: int) -> list[T
     return sorted(counts, key=lambda count: (-count.users, count.item))
 
 
-def held_items(happened: FleetStep, catalogue: Catalogue) -> NDArray[np.int64]:
-    """The item of each user who counts in this step, sorted by user number."""
+def held_items(happened: FleetStep) -> NDArray[np.int64]:
+    """The items that users hold in this step: each as often as it has users."""
     events = happened.events
     counted = events.kinds == Kind.EVENT
-    users, items, times = events.users[counted], events.items[counted], events.times[counted]
-    size = int(users.max(initial=-1)) + 1
-    latest = np.full(size, -1, dtype=np.int64)
-    np.maximum.at(latest, users, times)
-    last = times == latest[users]
-    users, items = users[last], items[last]
-    held = np.full(size, -1, dtype=np.int64)
-    held[users] = items
-    # Duplicates have the same item; any difference is a tie between items.
-    for place in np.flatnonzero(held[users] != items).tolist():
-        rivals = (int(held[users[place]]), int(items[place]))
-        held[users[place]] = max(rivals, key=catalogue.text)
-    return held[held >= 0]
+    users, items = events.users[counted], events.items[counted]
+    order = np.lexsort((items, users))
+    users, items = users[order], items[order]
+    repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
+    return np.asarray(items[np.append(True, ~repeated)[: len(items)]])
 
 
 def truth_lines(counts: Sequence[TrueCount]) -> list[bytes]:

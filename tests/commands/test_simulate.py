@@ -9,10 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from streamer.fleet.day import day_fleet, outbreaks_before
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.lasting import Lasting
+from streamer.fleet.outbreaks import Outbreak, plan_outbreaks
 from tests.fleet.recount import event_of, recount
 
 SMALL = ("--users", 300, "--steps", 6, "--seed", 1)
@@ -128,6 +133,93 @@ def test_outbreaks_are_planned_unless_some_are_named_or_none_are_wanted(simulate
     assert numbers == [3, 0, 5, 1, 3]
 
 
+def test_lasting_items_have_as_many_users_as_they_were_asked_to(simulated):
+    asked = ("--lasting=version:a,b,120", "--lasting=version:c,100", "--outbreaks=0")
+    _, truth = simulated(*SMALL, *DIRTY, *asked)
+    for item, size in (("version:a,b", 120), ("version:c", 100)):
+        assert [line["users"] for line in truth if line["item"] == item] == [size] * 6
+
+
+# The preset
+
+
+@pytest.mark.slow
+def test_the_day_has_lasting_items_and_the_outbreak_of_the_hour(simulated):
+    _, truth = simulated("--preset", "day", "--steps", 32, "--seed", 1, "--floor", 500)
+    sizes: dict[int, list[int]] = {}
+    for line in truth:
+        sizes.setdefault(line["step"] - FIRST_STEP, []).append(line["users"])
+    assert [sizes[step] for step in range(30)] == [[5000] * 3] * 30
+    assert sizes[30] == sizes[31] == [5000, 5000, 5000, 1000]
+
+
+@pytest.fixture
+def fleet_of(run, monkeypatch):
+    """The fleet that these arguments describe."""
+
+    def describe(*arguments) -> Fleet:
+        described = []
+
+        async def note(fleet: Fleet, *_) -> str:
+            described.append(fleet)
+            return ""
+
+        monkeypatch.setattr("streamer.commands.simulate._write", note)
+        assert run("simulate", *arguments).code == 0
+        return described[0]
+
+    return describe
+
+
+def test_without_options_the_day_is_the_one_that_experiments_play(fleet_of):
+    assert fleet_of("--preset", "day", "--seed", 7) == day_fleet(7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes"),
+    [
+        (["--users", 30_000], {"users": 30_000}),
+        (["--steps", 100], {"steps": 100, "outbreaks": outbreaks_before(100)}),
+        (["--steps", 30], {"steps": 30, "outbreaks": ()}),
+        (["--lasting", "crash:A,9"], {"lasting": (Lasting("crash:A", 9),)}),
+        (["--outbreak", "crash:B,9,0,2"], {"outbreaks": (Outbreak("crash:B", 9, 0, 2),)}),
+        (["--outbreaks", 0], {"outbreaks": ()}),
+        (["--outbreaks", 2], {"outbreaks": plan_outbreaks(2, 20_000, 1440, seed=7)}),
+        (["--step-seconds", 1], {"step_seconds": 1.0}),
+        (["--active", 0.5, "--items", 50, "--bad", 0], {"active": 0.5, "items": 50, "bad": 0.0}),
+    ],
+)
+def test_options_replace_what_the_preset_has_and_nothing_else(fleet_of, arguments, changes):
+    described = fleet_of("--preset", "day", "--seed", 7, *arguments)
+    assert described == replace(day_fleet(7), **changes)
+
+
+def test_the_help_says_what_the_day_has(run):
+    said = " ".join(run("simulate", "--help").out.replace("│", " ").split())
+    day = day_fleet(1)
+    lasting, outbreak = day.lasting[0].size, day.outbreaks[0].size
+    assert f"{day.users} users and {day.steps} steps of a minute" in said
+    assert f"three items that {lasting} users each have all day" in said
+    assert f"every hour an outbreak of {outbreak} users for ten minutes" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--steps", "1441"], "steps is 1441: the day of --preset has 1,440 steps"),
+        (["--steps", "0"], "steps is 0"),
+        (["--users", "14999"], "lasting is 15,000 users: there are only 14,999"),
+        (["--lasting", "crash:A,20001"], "lasting is 20,001 users: there are only 20,000"),
+        (["--outbreak", "crash:A,5,1440,1"], "outbreak is crash:A from step 1440"),
+    ],
+)
+def test_what_no_day_can_have_gets_one_sentence(run, arguments, complaint):
+    result = run("simulate", "--preset", "day", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert complaint in result.err
+    assert result.err.count("\n") == 1
+
+
 # What each remaining option changes, seen in the written lines: (value, value, measure),
 # where the measure is larger for the second value.
 def users_in(lines):
@@ -201,6 +293,9 @@ def test_every_option_does_something(simulated, option, low, high, measure):
         (["--outbreak", "crash,5,0,1,wave"], "outbreak is crash,5,0,1,wave"),
         (["--outbreak", "crash,10001,0,1"], "outbreak is 10,001 users"),
         (["--outbreak", "crash,5,60,1"], "outbreak is crash from step 60"),
+        (["--lasting", "crash"], "lasting is crash: use ITEM,SIZE"),
+        (["--lasting", "crash,10001"], "lasting is 10,001 users"),
+        (["--preset", "night"], "'night' is not one of 'day'"),
         (["--start", "2026-01-01T00:00:00"], "start is 2026-01-01T00:00:00: it needs a time zone"),
         (["--start", "soon"], "start is soon"),
         (["--output", "events.csv"], "output is events.csv"),

@@ -23,12 +23,11 @@ def event_of(line: bytes) -> tuple[str, str, int] | None:
     return user, item, (moment - EPOCH) // timedelta(milliseconds=1)
 
 
-def recount(lines: Iterable[bytes], step_ms: int, best=max) -> Counter[tuple[int, str]]:
-    """Users per step and item; `best` of the (time, item) pairs is what a user counts for."""
-    held: dict[tuple[int, str], tuple[int, str]] = {}
+def recount(lines: Iterable[bytes], step_ms: int) -> Counter[tuple[int, str]]:
+    """Users per step and item."""
+    held: set[tuple[int, str, str]] = set()
     for line in lines:
         if (event := event_of(line)) is not None:
             user, item, time = event
-            key = (time // step_ms, user)
-            held[key] = best(held.get(key, (time, item)), (time, item))
-    return Counter((step, item) for (step, _), (_, item) in held.items())
+            held.add((time // step_ms, user, item))
+    return Counter((step, item) for step, _, item in held)

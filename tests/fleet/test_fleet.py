@@ -6,6 +6,7 @@ import pytest
 
 from streamer.errors import SettingError
 from streamer.fleet.fleet import Fleet
+from streamer.fleet.lasting import Lasting
 from streamer.fleet.outbreaks import Outbreak
 
 SHARES = ("active", "personal", "earlier", "duplicates", "delayed", "skewed", "bad")
@@ -83,6 +84,28 @@ def test_outbreaks_may_share_users_one_after_the_other_but_not_at_once():
         Fleet(users=100, steps=10, seed=1, outbreaks=(first, Outbreak("b", 60, 4, 5)))
 
 
+@pytest.mark.parametrize(
+    ("lasting", "complaint"),
+    [
+        ((Lasting("a", 101),), "lasting is 101 users: there are only 100 users"),
+        ((Lasting("a", 60), Lasting("b", 41)), "lasting is 101 users"),
+        ((Lasting("crash", 1),), "lasting is crash: the item is already in use"),
+        ((Lasting("url:/products/1", 1),), "the item is already in use"),
+        ((Lasting("url:/home/u-1/page-0", 1),), "the item is already in use"),
+    ],
+)
+def test_lasting_items_that_the_fleet_cannot_have_are_refused(lasting, complaint):
+    outbreaks = (Outbreak("crash", 1, 0, 1),)
+    with pytest.raises(SettingError) as caught:
+        Fleet(users=100, steps=10, seed=1, outbreaks=outbreaks, lasting=lasting)
+    assert complaint in str(caught.value)
+
+
+def test_lasting_items_and_outbreaks_may_share_users():
+    everybody = Lasting("a", 100), Outbreak("b", 100, 0, 1)
+    Fleet(users=100, steps=10, seed=1, lasting=everybody[:1], outbreaks=everybody[1:])
+
+
 def test_the_first_step_is_the_one_that_contains_the_start():
     fleet = Fleet(10, 10, 1, start=datetime(1970, 1, 1, 0, 1, 59, tzinfo=UTC))
     assert fleet.first_step == 1
@@ -96,7 +119,8 @@ def test_planned_outbreaks_are_added_to_the_given_ones():
 
 
 def test_different_items_have_different_texts():
-    catalogue = Fleet(50, 1, 1, items=500, outbreaks=(Outbreak("a", 1, 0, 1),)).catalogue()
+    named = {"outbreaks": (Outbreak("a", 1, 0, 1),), "lasting": (Lasting("b", 1),)}
+    catalogue = Fleet(50, 1, 1, items=500, **named).catalogue()
     texts = [catalogue.text(item) for item in range(catalogue.shared + 50 * 4)]
-    assert len(set(texts)) == len(texts) == 701
-    assert catalogue.text(catalogue.outbreak("a")) == "a"
+    assert len(set(texts)) == len(texts) == 702
+    assert [catalogue.text(catalogue.number(text)) for text in "ab"] == ["a", "b"]

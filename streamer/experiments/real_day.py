@@ -1,0 +1,95 @@
+"""A day that a real service would have, played against the monitor.
+
+What lasts, and what breaks out beside it: how much of it does a plan make public, and for how
+long do the users' budgets last? The day is simulated (`fleet/day.py`), the monitor is the real
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.holdings import held_steps
+from streamer.monitors.deciding import Deciding, NoisyThreshold
+from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.privacy.randomness import RandomBytes, secure_bytes
+from streamer.privacy.threshold import Plan
+
+FOUND_WITHIN = 2
+"""Steps in which an outbreak must be reported to be found, from its first one on."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayResult:
+    """What was public on a day.
+
+    `pairs`: how many pairs of a step and an item had at least τ holders, budget or not.
+    `public_pairs`: in how many of them the item was public: reported in this step, or fewer
+    than `refresh_steps` steps before. `found`: how many of the outbreaks were reported in their
+    first two steps. `exhausted`: how many of the users had no budget left at noon.
+    """
+
+    pairs: int
+    public_pairs: int
+    outbreaks: int
+    found: int
+    users: int
+    exhausted: int
+
+    @property
+    def public_share(self) -> float:
+        """1 if no item had τ holders: then none was missed."""
+        return self.public_pairs / self.pairs if self.pairs else 1.0
+
+    @property
+    def exhausted_share(self) -> float:
+        return self.exhausted / self.users
+
+
+def play_day(
+    fleet: Fleet, plan: Plan, refresh_steps: int, random_bytes: RandomBytes = secure_bytes
+) -> DayResult:
+    """Play the fleet's steps, half of them before noon; each outbreak has an item of its own."""
+    deciding: Deciding[int] = Deciding(partial(NoisyThreshold, random_bytes=random_bytes))
+    monitor = HeavyHitterMonitor(plan, refresh_steps, deciding=deciding)
+    tau, noon = plan.guaranteed_weight, fleet.first_step + fleet.steps // 2
+    first_reports: dict[int, int] = {}
+    last_reports: dict[int, int] = {}
+    pairs = public_pairs = exhausted = 0
+    for held in held_steps(fleet, plan.workload.items_per_step):
+        if held.step == noon:
+            exhausted = monitor.counters.exhausted
+        decision = monitor.observe(held.step, held.users, held.items)
+        for item in decision.items.tolist():
+            first_reports.setdefault(item, held.step)
+            last_reports[item] = held.step
+        above = np.flatnonzero(held.holders >= tau).tolist()
+        pairs += len(above)
+        public_pairs += sum(
+            item in last_reports and held.step - last_reports[item] < refresh_steps
+            for item in above
+        )
+    return DayResult(
+        pairs,
+        public_pairs,
+        len(fleet.outbreaks),
+        _found(fleet, first_reports),
+        fleet.users,
+        exhausted,
+    )
+
+
+def _found(fleet: Fleet, first_reports: dict[int, int]) -> int:
+    catalogue = fleet.catalogue()
+    deadlines = {
+        catalogue.number(outbreak.item): fleet.first_step + outbreak.start + FOUND_WITHIN
+        for outbreak in fleet.outbreaks
+    }
+    return sum(
+        item in first_reports and first_reports[item] < deadline
+        for item, deadline in deadlines.items()
+    )
