@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from playwright.async_api import async_playwright
 
-from streamer.config import PrivacySettings, Settings
 from streamer.fleet.event_lines import EventLines
 from streamer.fleet.fleet import Fleet
 from streamer.fleet.outbreaks import Outbreak, Shape
@@ -29,6 +28,7 @@ from streamer.monitors.deciding import NoisyThreshold
 from streamer.service.pipeline import Pipeline
 from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import intake_of, life_of, terms_of, timing_of
+from streamer.settings import PrivacySettings, Settings
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import PublicSettings

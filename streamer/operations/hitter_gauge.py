@@ -1,4 +1,5 @@
-"""The only metric that names items: current estimates, taken from publications only."""
+"""The only metrics that name items: current estimates and their intervals, taken from
+publications only."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from streamer.stream.publication import Audience, Publication
 class HitterGauge(Audience):
     """Shows only the largest current items: a metric must not have too many label values."""
 
-    def __init__(self, gauge: Gauge, most_items: int) -> None:
-        self._gauge = gauge
+    def __init__(self, estimate: Gauge, low: Gauge, high: Gauge, most_items: int) -> None:
+        self._gauges = (estimate, low, high)
         self._most_items = most_items
         self._current = CurrentHitters()
         self._shown: set[str] = set()
@@ -31,8 +32,12 @@ class HitterGauge(Audience):
     def _show(self) -> None:
         shown = [each.latest for each in self._current.now()[: self._most_items]]
         items = {result.item for result in shown}
-        for item in self._shown - items:
-            self._gauge.remove(item)
+        for gauge in self._gauges:
+            for item in self._shown - items:
+                gauge.remove(item)
         for result in shown:
-            self._gauge.labels(result.item).set(result.estimate)
+            values = (result.estimate, result.low, result.high)
+            for gauge, value in zip(self._gauges, values, strict=True):
+                if isinstance(value, int):  # results of 0.1.0 have no interval
+                    gauge.labels(result.item).set(value)
         self._shown = items

@@ -83,8 +83,22 @@ class Instruments:
             "Estimated number of users of a trending item, with noise.",
             "item",
         )
+        self.hitter_low = self._gauge(
+            "hitter_low",
+            "Lower end of the 95% interval of the number of users of a trending item, given that "
+            "it was reported.",
+            "item",
+        )
+        self.hitter_high = self._gauge(
+            "hitter_high",
+            "Upper end of the 95% interval of the number of users of a trending item, given that "
+            "it was reported.",
+            "item",
+        )
         self.hitter_margin = self._gauge(
-            "hitter_margin", "Half-width of the 95% noise interval of an estimate."
+            "hitter_margin",
+            "Deprecated, use streamer_hitter_low and streamer_hitter_high: half-width of the 95% "
+            "interval of the noise before selection, in users.",
         )
         self.step_seconds = self._gauge("step_seconds", "Length of a step, in seconds.")
         self.lateness_seconds = self._gauge(
@@ -111,7 +125,7 @@ class Instruments:
         self.epsilon = self._gauge("epsilon", "ε of this period's guarantee.")
         self.delta = self._gauge("delta", "δ of this period's guarantee.")
         self.contributions = self._gauge(
-            "contributions", "k: maximum reports a user counts in, per period."
+            "contributions", "k: a user's budget per period, in reports."
         )
         self.noise_scale = self._gauge(
             "noise_scale", "Scale of the noise in this period, in users."

@@ -38,7 +38,12 @@ class Metrics(Watcher):
 
     def __init__(self, version: str, timing: StepTiming, most_items: int) -> None:
         self._instruments = Instruments()
-        self.hitters = HitterGauge(self._instruments.hitter_estimate, most_items)
+        self.hitters = HitterGauge(
+            self._instruments.hitter_estimate,
+            self._instruments.hitter_low,
+            self._instruments.hitter_high,
+            most_items,
+        )
         """The part that receives publications."""
         self._engine: Engine | None = None
         self._lost = 0
@@ -72,8 +77,8 @@ class Metrics(Watcher):
 
     def closed(self, decided: Decided, engine: Engine) -> None:
         turnout = engine.turnout
-        self._instruments.events.labels("accepted").inc(turnout.users)
-        self._instruments.events.labels("duplicate").inc(turnout.events - turnout.users)
+        self._instruments.events.labels("accepted").inc(turnout.held)
+        self._instruments.events.labels("duplicate").inc(turnout.events - turnout.held)
         self._instruments.steps_closed.inc(decided.step - decided.first + 1)
         self._instruments.hitters.inc(len(decided.hitters))
         self._instruments.exhausted_ratio.set(turnout.exhausted / max(1, turnout.users))

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from streamer.stream.current import Trend
 from streamer.terminal.charts import History, bar, sparkline
-from streamer.terminal.scene import GroundTruth, Scene, visible
+from streamer.terminal.scene import GroundTruth, Scene, interval, visible
 from streamer.web.answers import CurrentHitter
 from streamer.web.ground_truth import LABEL, TrueItem
 
@@ -26,23 +26,29 @@ _ARROWS = {
     Trend.STEADY: ("→", "default"),
     Trend.SHRINKING: ("↓", "cyan"),
 }
-_NUMBERS = 20
-"""Columns used by an estimate with its margin and trend."""
+_ESTIMATE = 13
+"""Columns used by an estimate with its trend and the spaces around them."""
+_INTERVAL = 18
+"""Columns used by the interval of an estimate and a space."""
+_WIDE = 60
+"""A narrower terminal has no columns for intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Number of lines of each list, and the width of the bars."""
+    """Number of lines of each list, and the widths of the intervals (0: not shown) and bars."""
 
     now: int
     past: int
     truth: int
+    interval: int
     bar: int
 
     @classmethod
     def of(cls, width: int, height: int, has_truth: bool) -> Layout:
         """In a small terminal, the most important parts stay."""
-        bars = max(4, min(40, (width - _NUMBERS) // 3))
+        intervals = _INTERVAL if width >= _WIDE else 0
+        bars = max(4, min(40, (width - _ESTIMATE - intervals) // 3))
         # Two lines of header and two of guarantee, a heading and a note for the current list,
         # an empty line before each part.
         free = height - 8
@@ -50,12 +56,12 @@ class Layout:
         free -= truth + 4 if truth else 0
         past = (free - 2) // 2 if free >= 6 else 0
         free -= past + 2 if past else 0
-        return cls(max(1, free), past, truth, bars)
+        return cls(max(1, free), past, truth, intervals, bars)
 
     @property
     def left(self) -> int:
         """The column where items start."""
-        return _NUMBERS + self.bar
+        return _ESTIMATE + self.interval + self.bar
 
 
 class LiveView:
@@ -94,6 +100,7 @@ class LiveView:
         threshold, current = self._scene.threshold, self._scene.current
         about = "" if threshold is None else f"about {threshold:,} users"
         title = Text("Trending now", _HEAD)
+        title.append(", users (95% interval)" if layout.interval else ", users", _SOFT)
         threshold_note = Text(f"threshold: {about}" if about else "", _SOFT)
         fits = len(title) + len(threshold_note) < width
         yield _spread(title, threshold_note, width) if fits else title
@@ -137,7 +144,9 @@ class LiveView:
 
 def _hitter_line(hitter: CurrentHitter, most: int, layout: Layout) -> Text:
     arrow, style = _ARROWS[hitter.trend]
-    line = Text().append(f"{hitter.estimate:>8,}", _HEAD).append(f" ± {hitter.margin:<4,} ", _SOFT)
+    line = Text().append(f"{hitter.estimate:>8,} ", _HEAD)
+    if layout.interval:
+        line.append(interval(hitter).ljust(layout.interval), _SOFT)
     line.append(f"{arrow} ", style)
     line.append_text(bar(hitter.estimate, hitter.threshold, most, layout.bar))
     return line.append("  ").append(visible(hitter.item))
@@ -166,7 +175,9 @@ def _truth_lines(truth: GroundTruth, layout: Layout) -> Iterator[Text]:
 def _truth_line(each: TrueItem, outbreak: bool, left: int) -> str:
     kind = "outbreak" if outbreak else "usual"
     shown = "not shown" if each.estimate is None else f"shown as {each.estimate:>7,}"
-    return f"  {kind:<8} {each.users:>7,}, {shown}".ljust(left - 2) + f"  {visible(each.item)}"
+    return (
+        f"  {kind:<8} {each.users:>7,} users, {shown}".ljust(left - 2) + f"  {visible(each.item)}"
+    )
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamer.terminal.scene import Scene, visible
+from streamer.terminal.scene import Scene, interval, visible
 
 _TRUTH = "ground truth of this simulation: outbreak of"
 
@@ -33,7 +33,7 @@ class PlainView:
             self._through = step.step
             for result in step.results:
                 self._write(
-                    f"{step.end[11:19]} UTC  {result.estimate:>9,} ± {result.margin:<5,}  "
+                    f"{step.end[11:19]} UTC  {result.estimate:>9,} users {interval(result):<15}  "
                     f"{visible(result.item)}"
                 )
         if scene.current is not None and scene.current.end is not None:

@@ -10,10 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from streamer.stream.timing import duration
-from streamer.web.answers import ClosedStep, Current, CurrentHitter, Promise, Published
+from streamer.web.answers import (
+    ClosedStep,
+    Current,
+    CurrentHitter,
+    Promise,
+    Published,
+    Result,
+)
 from streamer.web.ground_truth import TruthAnswer
 
 PAST = 400
@@ -108,10 +115,18 @@ class Scene:
 def _sentences(terms: Promise | CurrentHitter, period: str, valid: str) -> list[str]:
     delta = f"{terms.delta:g}".replace("e-0", "e-")
     reports = "report" if terms.contributions == 1 else "reports"
+    # Loud reports cost less, so a user may count in more of them.
     return [
         f"ε = {terms.epsilon:g}, δ = {delta} for everything one user does in {period}.",
-        f"Each user counts in at most {terms.contributions:,} {reports}{valid}.",
+        f"Each user has a budget of {terms.contributions:,} {reports}{valid}.",
     ]
+
+
+def interval(report: Result | CurrentHitter) -> str:
+    """The 95% interval next to an estimate. Reports of 0.1.0 have only the margin of the noise."""
+    if report.low is UNSET or report.high is UNSET:
+        return f"± {report.margin:,}"
+    return f"({report.low:,}–{report.high:,})"
 
 
 def visible(text: str) -> str:

@@ -6,21 +6,21 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, structs
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from streamer.stream.current import CurrentHitters, Trend, results_by_step
 from streamer.stream.publication import Publication
-from streamer.stream.records import ResultRecord, StepRecord
+from streamer.stream.records import Estimate, High, Low, Margin, ResultRecord, StepRecord
 
 
-class CurrentHitter(ResultRecord, frozen=True):
+class CurrentHitter(ResultRecord, frozen=True, kw_only=True):
     """The latest report of an item that is trending now."""
 
     trend: Annotated[
         Trend,
         Meta(
             description="Growing or shrinking if the latest reports differ from earlier ones by "
-            "more than the noise; new if there are no earlier ones."
+            "more than their intervals explain; new if there are no earlier ones."
         ),
     ]
     since: Annotated[int, Meta(description="First step of its current run of reports.")]
@@ -41,12 +41,14 @@ class Current(msgspec.Struct, frozen=True):
     ]
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One heavy hitter of the enclosing step."""
 
     item: Annotated[str, Meta(description="The reported item.")]
-    estimate: Annotated[int, Meta(description="Estimated number of users, with noise.")]
-    margin: Annotated[int, Meta(description="Half-width of the 95% noise interval.")]
+    estimate: Estimate
+    low: Low | UnsetType = UNSET
+    high: High | UnsetType = UNSET
+    margin: Margin
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
 
 
@@ -84,7 +86,7 @@ class Promise(msgspec.Struct, frozen=True):
     epsilon: Annotated[float, Meta(description="ε, per user and period.")]
     delta: Annotated[float, Meta(description="δ, per user and period.")]
     contributions: Annotated[
-        int, Meta(description="k: maximum reports a user counts in, per period.")
+        int, Meta(description="k: a user's budget per period. A report costs 1, or `loud_price`.")
     ]
     neighbours: Annotated[str, Meta(description="What changes between two neighbouring streams.")]
     step_seconds: Annotated[float, Meta(description="Length of a step, in seconds.")]
@@ -93,11 +95,33 @@ class Promise(msgspec.Struct, frozen=True):
         int, Meta(description="A reported item is checked again after this many steps.")
     ]
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
-    margin: Annotated[int, Meta(description="Half-width of the 95% noise interval.")]
+    margin: Margin
     noise_scale: Annotated[float, Meta(description="Scale of the noise, in users.")]
     period: Annotated[int | None, Meta(description="Number of the period; null before the first.")]
     first: Annotated[int | None, Meta(description="First step of the period.")]
-    # With a default, so that `watch` can read a service of 0.1.0.
+    # With defaults, so that `watch` can read a service of 0.1.0.
+    noise: Annotated[str, Meta(description="Law of the noise: gaussian or laplace.")] = "laplace"
+    items_per_step: Annotated[
+        int, Meta(description="How many items of a user count in a step, the latest ones.")
+    ] = 1
+    loud_price: Annotated[
+        float,
+        Meta(
+            description="What a report costs whose estimate is `loud_excess` above its threshold."
+        ),
+    ] = 1.0
+    loud_excess: Annotated[
+        int | None, Meta(description="From how far above its threshold on a report is loud.")
+    ] = None
+    declared_items: Annotated[
+        int, Meta(description="How many items are declared: asked about in every step.")
+    ] = 0
+    declared_threshold: Annotated[
+        int | None, Meta(description="The threshold of declared items; null if there are none.")
+    ] = None
+    open_domain: Annotated[
+        bool, Meta(description="Whether items that are not declared are reported, too.")
+    ] = True
     users: Annotated[
         int | None, Meta(description="The number of users that was planned for; null if none was.")
     ] = None
@@ -130,7 +154,14 @@ def closed_steps(publication: Publication) -> list[ClosedStep]:
         ClosedStep(
             **structs.asdict(record),
             results=tuple(
-                Result(each.item, each.estimate, each.margin, each.threshold)
+                Result(
+                    item=each.item,
+                    estimate=each.estimate,
+                    low=each.low,
+                    high=each.high,
+                    margin=each.margin,
+                    threshold=each.threshold,
+                )
                 for each in by_step[record.step]
             ),
         )

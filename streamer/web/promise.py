@@ -35,7 +35,7 @@ def _promise(
     trusts_producers: bool,
 ) -> Promise:
     return Promise(
-        sentence=sentence(terms, timing),
+        sentence=sentence(terms, plan, timing),
         epsilon=terms.epsilon,
         delta=terms.delta,
         contributions=terms.contributions,
@@ -48,23 +48,41 @@ def _promise(
         noise_scale=plan.calibration.noise_scale,
         users=plan.workload.users or None,
         unique_items_per_year=plan.unique_items_per_year,
+        noise=plan.calibration.noise.value,
+        items_per_step=terms.items_per_step,
+        loud_price=plan.calibration.loud_price,
+        loud_excess=plan.calibration.loud_excess if plan.calibration.loud_price < 1 else None,
+        declared_items=len(terms.declared_items),
+        declared_threshold=plan.threshold_of(is_declared=True) if terms.declared_items else None,
+        open_domain=terms.open_domain,
         period=period.number if period else None,
         first=period.first if period else None,
         trusts_producers=trusts_producers,
     )
 
 
-def sentence(terms: Terms, timing: StepTiming) -> str:
+def sentence(terms: Terms, plan: Plan, timing: StepTiming) -> str:
     """What is promised to one user, in one sentence."""
     change = {
         Neighbours.REPLACE: "If everything one user did in {} were replaced by anything else",
         Neighbours.ADD_REMOVE: "If everything one user did in {} were removed",
     }[terms.neighbours].format(duration(terms.period_steps * timing.length_ms))
-    reports = "report" if terms.contributions == 1 else "reports"
     return (
         f"{change}, nothing shown here would become more than {_factor(terms.epsilon)} times as "
         f"likely or as unlikely, give or take an additive {_chance(terms.delta)}, and the "
-        f"user counts in at most {terms.contributions:,} {reports} in that time."
+        f"user counts in at most {_reports(terms.contributions, plan)} in that time."
+    )
+
+
+def _reports(contributions: int, plan: Plan) -> str:
+    """How many reports a user can count in; more, if they are loud."""
+    reports = "report" if contributions == 1 else "reports"
+    price = plan.calibration.loud_price
+    if price == 1:
+        return f"{contributions:,} {reports}"
+    loud = plan.threshold + plan.calibration.loud_excess
+    return (
+        f"{contributions:,} {reports}, or {contributions / price:,.0f} of {loud:,} users or more,"
     )
 
 

@@ -13,6 +13,7 @@ from streamer.stream.records import RejectedRecord, ResultRecord, StepRecord
 EVENT = {"user": "u-17", "item": "crash:NPE:Foo.java:42", "time": "2026-01-01T00:00:12Z"}
 SPAN = {"step": 29, "start": "2026-01-01T00:29:00Z", "end": "2026-01-01T00:30:00Z"}
 FOUND = {"item": "crash", "estimate": 812, "margin": 61, "threshold": 553}
+INTERVAL = {"low": 750, "high": 874}
 PROMISED = {"epsilon": 1.0, "delta": 1e-06, "contributions": 3, "period": 0}
 RESULT = {**SPAN, **FOUND, **PROMISED}
 STEP = {**SPAN, "hitters": 0, "period": 0}
@@ -22,7 +23,8 @@ GOOD = [
     ("event", {**EVENT, "time": 1767225612000}),
     ("event", {"user": "u", "item": "i", "step": 3}),
     ("event", {"user": "u", "item": "i", "unknown": [1]}),
-    ("result", RESULT),
+    ("result", RESULT),  # as 0.1.0 wrote it
+    ("result", {**RESULT, **INTERVAL}),
     ("step", STEP),
     ("step", {**STEP, "first": 3}),
     ("rejected", REJECTED),
@@ -34,6 +36,7 @@ BAD = [
     ("event", {**EVENT, "time": 1.5}),
     ("event", {**EVENT, "time": True}),
     ("result", {**RESULT, "estimate": 8.5}),
+    *(("result", {**RESULT, **INTERVAL, end: wrong}) for end in INTERVAL for wrong in (8.5, None)),
     ("step", {**STEP, "hitters": "none"}),
     *(("result", {key: RESULT[key] for key in RESULT if key != name}) for name in RESULT),
     *(("step", {key: STEP[key] for key in STEP if key != name}) for name in STEP),
@@ -46,7 +49,7 @@ TYPES = {
     "null": type(None),
 }
 KNOWN = {"type", "properties", "required", "anyOf"}
-SILENT = {"$schema", "title", "description", "examples", "default"}
+SILENT = {"$schema", "title", "description", "examples", "default", "deprecated"}
 
 
 def valid(schema, value):
@@ -93,11 +96,20 @@ def test_every_field_is_there_and_those_without_a_default_are_required(run, cont
     assert schema["description"]
 
 
-@pytest.mark.parametrize(("contract", "fields"), [("result", RESULT), ("step", STEP)])
+@pytest.mark.parametrize(
+    ("contract", "fields"), [("result", {**RESULT, **INTERVAL}), ("step", STEP)]
+)
 def test_each_field_of_the_published_records_is_explained(run, contract, fields):
     properties = json.loads(run("schema", contract).out)["properties"]
     assert set(fields) <= set(properties)
     assert all(re.search(r"\w", each["description"]) for each in properties.values())
+
+
+def test_the_margin_is_deprecated_and_the_interval_is_not(run):
+    properties = json.loads(run("schema", "result").out)["properties"]
+    assert [name for name, each in properties.items() if each.get("deprecated")] == ["margin"]
+    assert "before selection" in properties["margin"]["description"]
+    assert "given that the item was reported" in properties["low"]["description"]
 
 
 def test_without_a_name_all_are_printed(run):

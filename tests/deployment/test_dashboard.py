@@ -65,6 +65,16 @@ def test_the_panels_lie_side_by_side():
     assert all(below <= above + 1 for above, below in pairwise(sorted({y for _, y in taken})))
 
 
+def test_the_table_has_the_interval_beside_the_estimate():
+    [table] = [panel for panel in PANELS if panel["title"] == "Trending items"]
+    columns = {query["legendFormat"]: named(query["expr"]).metrics for query in table["targets"]}
+    assert [set(columns[name]) for name in ("users, estimated", "low", "high")] == [
+        {"streamer_hitter_estimate"},
+        {"streamer_hitter_low"},
+        {"streamer_hitter_high"},
+    ]
+
+
 @each_query
 def test_a_query_asks_for_what_there_is(query):
     check(query["expr"])

@@ -23,6 +23,8 @@ PROMISED = {
     "streamer_steps_closed_total": set(),
     "streamer_hitters_total": set(),
     "streamer_hitter_estimate": {"item"},
+    "streamer_hitter_low": {"item"},
+    "streamer_hitter_high": {"item"},
     "streamer_step_close_seconds_bucket": {"phase", "le"},
     "streamer_journal_write_seconds_bucket": {"le"},
     "streamer_publish_seconds_bucket": {"le"},

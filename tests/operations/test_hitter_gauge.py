@@ -11,14 +11,19 @@ from streamer.stream.periods import Period
 from streamer.stream.publication import Recorder
 from tests.stream.making import TIMING, terms
 
+PERIOD = Period.containing(0, terms())
+
 
 class CurrentEstimates:
-    """The gauge behind a stream of decisions, and what it shows."""
+    """The gauges behind a stream of decisions, and what they show."""
 
     def __init__(self, most):
         self._registry = CollectorRegistry()
-        gauge = Gauge("estimate", "Of an item.", ["item"], registry=self._registry)
-        self._hitters = HitterGauge(gauge, most)
+        gauges = [
+            Gauge(name, "Of an item.", ["item"], registry=self._registry)
+            for name in ("estimate", "low", "high")
+        ]
+        self._hitters = HitterGauge(*gauges, most)
         self._recorder = Recorder(TIMING, 0)
 
     def after(self, decided):
@@ -32,8 +37,15 @@ class CurrentEstimates:
 
     @property
     def shown(self):
-        [family] = self._registry.collect()
-        return {sample.labels["item"]: sample.value for sample in family.samples}
+        estimates, lows, highs = (
+            {sample.labels["item"]: sample.value for sample in family.samples}
+            for family in self._registry.collect()
+        )
+        # An interval is shown exactly as long as its estimate.
+        assert {item: (lows[item], highs[item]) for item in lows | highs} == {
+            item: PERIOD.interval(item, int(estimate)) for item, estimate in estimates.items()
+        }
+        return estimates
 
     @property
     def items(self):

@@ -40,6 +40,8 @@ DECLARED = {
     "events": ("counter", {"outcome"}),
     "exhausted_ratio": ("gauge", set()),
     "hitter_estimate": ("gauge", {"item"}),
+    "hitter_high": ("gauge", {"item"}),
+    "hitter_low": ("gauge", {"item"}),
     "hitter_margin": ("gauge", set()),
     "hitters": ("counter", set()),
     "input_lag": ("gauge", {"partition"}),
@@ -182,8 +184,8 @@ class TestEvents:
     def test_those_that_are_read_again_after_a_restart_are_not_counted_again(self, watched):
         watched.hold(0, {"a": 3})
         watched.close(0)
-        users, charges = watched.engine.counters.snapshot()
-        state = EngineState(0, watched.engine.period, users, charges)
+        charges = watched.engine.counters.snapshot()
+        state = EngineState(0, watched.engine.period, charges)
         again = Watched(engine=new_engine(state=state))
         again.hold(0, {"a": 3})
         again.hold(1, {"a": 3})
@@ -263,7 +265,7 @@ class TestSteps:
         watched.close(0)
         assert watched.shown("terms_pending") == 0
         nobody = watched.engine.counters.snapshot()
-        state = EngineState(0, watched.engine.period, *nobody)
+        state = EngineState(0, watched.engine.period, nobody)
         changed = Watched(engine=new_engine(state=state, epsilon=5.0))
         assert (changed.shown("terms_pending"), changed.shown("epsilon")) == (1, 10)
         changed.close(100)
@@ -280,6 +282,16 @@ class TestHitters:
         assert watched.shown("hitter_estimate") == {"b": 4, "c": 1}
         watched.close(2)
         assert watched.shown("hitter_estimate") == {}
+
+    def test_each_has_its_interval(self, watched):
+        watched.hold(0, {"a": 500, "b": 20})
+        watched.close(0)
+        ends = {
+            item: watched.engine.period.interval(item, n) for item, n in (("a", 500), ("b", 20))
+        }
+        assert ends["a"] > ends["b"]
+        assert watched.shown("hitter_low") == {item: low for item, (low, _) in ends.items()}
+        assert watched.shown("hitter_high") == {item: high for item, (_, high) in ends.items()}
 
     def test_one_that_rests_is_shown_as_it_was_reported(self):
         watched = Watched(engine=started(refresh_steps=3, contributions=10))

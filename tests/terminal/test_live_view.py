@@ -1,8 +1,11 @@
 """What a terminal shows of a stream: in any size, of any items, without acting on them."""
 
 import io
+import re
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 from rich.console import Console
 
 from streamer.stream.timing import format_rfc3339
@@ -49,15 +52,20 @@ def clock(step):
     return format_rfc3339(1_767_225_600_000 + 1000 * step)
 
 
-def hitter(item, estimate, step=0, trend=Trend.STEADY):
+def numbers(estimate):
+    ends = {"low": estimate - 160, "high": estimate + 140}
+    return {"estimate": estimate, **ends, "margin": 150, "threshold": 1_050}
+
+
+def hitter(item, estimate, step=0, trend=Trend.STEADY, **changes):
     times = {"step": step, "start": clock(step), "end": clock(step + 1)}
-    numbers = {"estimate": estimate, "margin": 150, "threshold": 1_050}
     terms = {"epsilon": 1.0, "delta": 1e-6, "contributions": 10, "period": 3}
-    return CurrentHitter(item=item, trend=trend, since=0, **times | numbers | terms)
+    found = times | numbers(estimate) | terms | changes
+    return CurrentHitter(item=item, trend=trend, since=0, **found)
 
 
 def closed(step, first=None, **estimates):
-    results = tuple(Result(item, number, 150, 1_050) for item, number in estimates.items())
+    results = tuple(Result(item=item, **numbers(each)) for item, each in estimates.items())
     return ClosedStep(step, clock(step), clock(step + 1), len(results), 3, first, results)
 
 
@@ -92,24 +100,40 @@ def full_scene():
 
 
 class TestTheView:
-    def test_it_lists_trending_items_with_estimate_margin_and_trend(self):
+    def test_it_lists_trending_items_with_estimate_interval_and_trend(self):
         scene = scene_of(
             hitter("crash", 5_932, trend=Trend.GROWING),
             hitter("slow", 1_220, trend=Trend.SHRINKING),
         )
         lines = text_of(scene)
-        assert any("5,932 ± 150  ↑ " in line and line.endswith("  crash") for line in lines)
-        assert any("1,220 ± 150  ↓ " in line and line.endswith("  slow") for line in lines)
-        [heading] = [line for line in lines if line.startswith("Trending now ")]
+        assert any(re.match(r" +5,932 \(5,772–6,072\) +↑ █+ +crash$", line) for line in lines)
+        assert any(re.match(r" +1,220 \(1,060–1,360\) +↓ █+.? +slow$", line) for line in lines)
+        [heading] = [line for line in lines if line.startswith("Trending now")]
+        assert heading.startswith("Trending now, users (95% interval) ")
         assert heading.endswith("threshold: about 1,050 users")
         note = "  Items with fewer than about 1,050 users are not shown and cannot be known."
         assert note in lines
+
+    def test_columns_stand_below_each_other_up_to_six_digits(self):
+        lines = text_of(scene_of(*(hitter("x", 10**digits) for digits in (3, 4, 5)), steps=()))
+        assert len({line.index("→") for line in lines if "→" in line}) == 1
+
+    def test_a_narrow_terminal_has_no_intervals_but_items(self):
+        lines = text_of(scene_of(hitter("crash:NPE", 5_932)), width=40)
+        assert "Trending now, users" in [line.rstrip() for line in lines]
+        assert any(re.match(r" +5,932 → █+ +crash:NPE$", line) for line in lines)
+
+    def test_a_report_of_0_1_0_has_the_margin_of_its_noise(self):
+        old = hitter("crash", 5_932, low=UNSET, high=UNSET)
+        assert any(
+            re.match(r" +5,932 ± 150 +→ █+ +crash$", line) for line in text_of(scene_of(old))
+        )
 
     def test_it_shows_the_guarantee_and_the_time(self):
         lines = text_of(scene_of(hitter("crash", 5_932)))
         assert lines[0].endswith("00:00:10 UTC")
         assert "Guarantee  ε = 1, δ = 1e-6 for everything one user does in 10 minutes." in lines
-        said = "  Each user counts in at most 30 reports; each report is valid for 3 seconds."
+        said = "  Each user has a budget of 30 reports; each report is valid for 3 seconds."
         assert said in lines
 
     def test_without_a_guarantee_it_is_that_of_the_reports(self):
@@ -117,7 +141,7 @@ class TestTheView:
         scene.promise = None
         text = "\n".join(text_of(scene))
         assert "ε = 1, δ = 1e-6 for everything one user does in one budget period." in text
-        assert "at most 10 reports." in text
+        assert "a budget of 10 reports." in text
         scene.reset()
         assert "Known with the first report." in "\n".join(text_of(scene))
 
@@ -130,8 +154,8 @@ class TestTheView:
         scene = scene_of(
             hitter("crash", 4_000), steps=[closed(1, crash=8_000), closed(9, crash=4_000)]
         )
-        [line] = [line for line in text_of(scene) if "4,000 ± 150" in line]
-        assert line.count("█") == 10
+        [line] = [line for line in text_of(scene) if "4,000 (3,840–4,140)" in line]
+        assert line.count("█") == 8
 
     def test_the_past_has_a_row_for_each_item_those_of_now_first(self):
         steps = [closed(0, old=2_000), closed(3, crash=900), closed(6, crash=8_000)]
@@ -155,8 +179,10 @@ class TestTheView:
         )
         lines = text_of(scene_of(hitter("crash", 5_932), truth=lambda: truth))
         start = lines.index("Ground truth, known only because this is a simulation")
-        assert lines[start + 1].split() == ["outbreak", "6,012,", "shown", "as", "5,932", "crash"]
-        assert lines[start + 2].split() == ["usual", "9,000,", "not", "shown", "usual"]
+        assert lines[start + 1].split() == [
+            *("outbreak", "6,012", "users,", "shown", "as", "5,932", "crash")
+        ]
+        assert lines[start + 2].split() == ["usual", "9,000", "users,", "not", "shown", "usual"]
         assert "11,143 items with fewer users are correctly not shown; 8,862" in lines[start + 3]
         assert lines[start + 4] == "  1.5% of users have no reports left"
         real = "\n".join(text_of(scene_of(hitter("crash", 5_932))))
@@ -164,7 +190,7 @@ class TestTheView:
 
     def test_more_than_fits_is_counted(self):
         lines = text_of(scene_of(*(hitter(f"item {n}", 9_000 - n) for n in range(1_000))))
-        assert sum("± 150" in line for line in lines) == 6
+        assert sum("  item " in line for line in lines) == 6
         assert any(line.strip() == "and 994 more" for line in lines)
 
     @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -265,11 +291,19 @@ class TestPlainLines:
             "streamer watch: somewhere",
             "Ctrl-C ends.",
             "guarantee: ε = 1, δ = 1e-6 for everything one user does in 10 minutes. "
-            "Each user counts in at most 30 reports; each report is valid for 3 seconds.",
-            "00:00:01 UTC      2,000 ± 150    crash",
-            "00:00:02 UTC      2,001 ± 150    crash",
-            "00:00:03 UTC      2,002 ± 150    crash",
+            "Each user has a budget of 30 reports; each report is valid for 3 seconds.",
+            "00:00:01 UTC      2,000 users (1,840–2,140)    crash",
+            "00:00:02 UTC      2,001 users (1,841–2,141)    crash",
+            "00:00:03 UTC      2,002 users (1,842–2,142)    crash",
         ]
+
+    def test_a_report_of_0_1_0_has_the_margin_of_its_noise(self):
+        scene = Scene("streamer watch", "somewhere", "Ctrl-C ends.")
+        lines = self.told(scene)
+        step = closed(1, crash=2_000)
+        old = replace(step.results[0], low=UNSET, high=UNSET)
+        scene.published(Published((replace(step, results=(old,)),), None))
+        assert lines[-1] == "00:00:02 UTC      2,000 users ± 150            crash"
 
     def test_the_end_of_reports_and_trouble_are_told_once(self):
         scene = scene_of(hitter("crash", 5_000), steps=[closed(9, crash=5_000)])
@@ -281,7 +315,7 @@ class TestPlainLines:
         quiet = Current(10, clock(10), clock(11), ())
         scene.published(Published((closed(10),), quiet))
         scene.published(Published((closed(11),), quiet))
-        assert [line for line in lines if "±" not in line][-3:] == [
+        assert [line for line in lines if "crash" not in line][-3:] == [
             "waiting: no broker answers",
             "reconnected",
             "00:00:11 UTC  no items any more",

@@ -38,10 +38,17 @@ def test_a_step_is_shown_with_its_results():
     stream.step(a=120, b=95)
     [record] = shown(stream.board)
     assert (record["step"], record["hitters"], record["start"]) == (1, 2, "2026-01-01T00:00:01Z")
-    plan = stream.period
+    period = stream.period
     assert record["results"] == [
-        {"item": "a", "estimate": 120, "margin": plan.margin, "threshold": plan.plan.threshold},
-        {"item": "b", "estimate": 95, "margin": plan.margin, "threshold": plan.plan.threshold},
+        {
+            "item": item,
+            "estimate": estimate,
+            "low": period.interval(item, estimate)[0],
+            "high": period.interval(item, estimate)[1],
+            "margin": period.margin,
+            "threshold": period.plan.threshold,
+        }
+        for item, estimate in (("a", 120), ("b", 95))
     ]
     assert hitters(stream.board) == {"a": 120, "b": 95}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import os
 import socket
 import ssl
@@ -159,6 +160,18 @@ async def test_another_stream_at_the_same_place_is_begun_anew():
         async with serving(other.board, port=server.port):
             await until(lambda: heard.resets and heard.current == {"slow": 21})
             assert heard.steps == [1, 2]
+
+
+async def test_a_service_of_0_1_0_has_no_intervals_and_is_followed():
+    stream = new_stream()
+    stream.step(crash=50)
+    [kept] = stream.board.newest(1)
+    step = json.loads(kept.json)
+    [result] = step["results"]
+    del result["low"], result["high"]
+    steps = json.dumps({"steps": [step], "oldest": 1, "through": 1}).encode()
+    async with answering(steps_answer(steps)) as port, following(port) as heard:
+        await until(lambda: heard.steps == [1])
 
 
 async def test_silence_is_a_dead_connection():

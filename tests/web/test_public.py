@@ -33,6 +33,8 @@ async def test_hitters_are_those_of_the_last_step_with_all_that_their_record_has
     answer = (await ask(stream, "/api/hitters")).json()
     assert (answer["step"], answer["end"]) == (5, "2026-01-01T00:00:06Z")
     period = stream.period
+    low, high = period.interval("a", 105)
+    assert low < 105 < high
     assert answer["hitters"] == [
         {
             "step": 5,
@@ -40,6 +42,8 @@ async def test_hitters_are_those_of_the_last_step_with_all_that_their_record_has
             "end": "2026-01-01T00:00:06Z",
             "item": "a",
             "estimate": 105,
+            "low": low,
+            "high": high,
             "margin": period.margin,
             "threshold": period.plan.threshold,
             "epsilon": 10.0,

@@ -21,7 +21,7 @@ export class History {
 
   clear() {
     this.records = [];
-    this.series = new Map(); // item -> {item, steps, estimates, margins}
+    this.series = new Map(); // item -> {item, steps, estimates, lows, highs}
   }
 
   get through() {
@@ -61,7 +61,12 @@ export class History {
     if (!series) return null;
     const place = placeOf(series.steps, step + 1) - 1;
     if (place < 0 || step - series.steps[place] >= refresh) return null;
-    return { ago: step - series.steps[place], estimate: series.estimates[place], margin: series.margins[place] };
+    return {
+      ago: step - series.steps[place],
+      estimate: series.estimates[place],
+      low: series.lows[place],
+      high: series.highs[place],
+    };
   }
 
   // From step `first` on, the steps that have items, and how many: a reported item is not
@@ -96,15 +101,16 @@ export class History {
 
   #note(record) {
     if (!record.results) return;
-    for (const { item, estimate, margin } of record.results) {
+    for (const { item, estimate, low, high } of record.results) {
       let series = this.series.get(item);
       if (!series) {
-        series = { item, steps: [], estimates: [], margins: [] };
+        series = { item, steps: [], estimates: [], lows: [], highs: [] };
         this.series.set(item, series);
       }
       series.steps.push(record.step);
       series.estimates.push(estimate);
-      series.margins.push(margin);
+      series.lows.push(low);
+      series.highs.push(high);
     }
   }
 }

@@ -1,6 +1,6 @@
 // The list of items that are trending now.
 
-import { duration, itemElement, make, number, plural } from "./words.js";
+import { duration, interval, itemElement, make, number, plural } from "./words.js";
 import { placeOf } from "./history.js";
 
 const SHOWN = 12;
@@ -33,7 +33,7 @@ export class Now {
     const hitters = stableOrder(current.hitters, this.#order);
     this.#order = hitters.map((hitter) => hitter.item);
     const shown = this.#all ? hitters : hitters.slice(0, SHOWN);
-    const most = Math.max(...hitters.map((hitter) => hitter.estimate + hitter.margin), 1);
+    const most = Math.max(...hitters.map(({ estimate, high }) => Math.max(estimate, high)), 1);
     const scale = { most, refresh: promise?.refresh_steps ?? 1, seconds: promise?.step_seconds ?? null };
     this.#place(shown.map((hitter) => this.#row(hitter, current.step, scale)));
     this.#showNotes(current, promise, hitters.length, shown.length);
@@ -92,7 +92,7 @@ export class Now {
   }
 }
 
-// Sorted by estimate, but two items swap places only if they differ by more than the noise:
+// Sorted by estimate, but an item moves up only if its whole interval is above the other estimate:
 // a list that noise reorders in every step is unreadable.
 function stableOrder(hitters, before) {
   const rank = new Map(before.map((item, place) => [item, place]));
@@ -101,7 +101,7 @@ function stableOrder(hitters, before) {
   for (let end = known.length - 1; end > 0; end -= 1) {
     for (let place = 0; place < end; place += 1) {
       const [upper, lower] = [known[place], known[place + 1]];
-      if (lower.estimate > upper.estimate + lower.margin) [known[place], known[place + 1]] = [lower, upper];
+      if (lower.low > upper.estimate) [known[place], known[place + 1]] = [lower, upper];
     }
   }
   for (const hitter of hitters) {
@@ -136,10 +136,12 @@ function makeRow(item) {
   bar.append(fill, whisker, tick);
   const value = make("span", "value");
   const estimate = make("b");
-  const margin = make("span", "margin");
-  value.append(estimate, margin);
+  const range = make("span", "range");
+  const ends = make("span");
+  range.append(make("span", "unseen", "95% interval: "), ends);
+  value.append(estimate, make("span", "unit", " users "), range);
   element.append(name, spark, bar, value);
-  return { item, element, trend, since, spark: { line, dot }, fill, whisker, tick, estimate, margin };
+  return { item, element, trend, since, spark: { line, dot }, fill, whisker, tick, estimate, ends };
 }
 
 function fillRow(row, hitter, step, { most, seconds }) {
@@ -149,11 +151,11 @@ function fillRow(row, hitter, step, { most, seconds }) {
   const steps = step - hitter.since + 1;
   row.since.textContent = hitter.trend === "new" || seconds === null ? "" : `for ${duration(steps * seconds)}`;
   row.fill.style.width = share(hitter.estimate);
-  row.whisker.style.left = share(hitter.estimate - hitter.margin);
-  row.whisker.style.width = share(2 * hitter.margin);
+  row.whisker.style.left = share(hitter.low);
+  row.whisker.style.width = share(hitter.high - hitter.low);
   row.tick.style.left = share(hitter.threshold);
   row.estimate.textContent = number(hitter.estimate);
-  row.margin.textContent = ` \u00b1 ${number(hitter.margin)}`;
+  row.ends.textContent = interval(hitter);
 }
 
 function drawSpark({ line, dot }, series, step, refresh) {

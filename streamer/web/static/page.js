@@ -80,11 +80,10 @@ function showState() {
 function showPromise() {
   const { epsilon, contributions, step_seconds: seconds } = promise;
   const [delta, period] = [small(promise.delta), duration(seconds * promise.period_steps)];
-  const reports = plural(contributions, "report");
   const words = {
     line:
       `Differentially private: \u03b5 = ${small(epsilon)}, \u03b4 = ${delta} for everything one user does in ` +
-      `${period}; each user counts in at most ${reports}.`,
+      `${period}; each user has a budget of ${plural(contributions, "report")}.`,
     sentence: promise.sentence,
     epsilon: small(epsilon),
     delta,
@@ -92,18 +91,27 @@ function showPromise() {
     period: `${period}, ${plural(promise.period_steps, "step")}`,
     step: duration(seconds),
     threshold: plural(promise.threshold, "user"),
-    margin: `\u00b1 ${plural(promise.margin, "user")}`,
     unknown: unknown(promise),
     unique: unique(promise),
     span:
       `The bound is for one period of ${period}. A stretch of time that reaches into two periods costs the ` +
       "privacy loss of both.",
     fading:
-      `A user who has counted in ${reports} stops counting until the next period. So an item that lasts ` +
-      "can disappear from this page while users still have it.",
+      "A user whose budget is spent stops counting until the next period. So an item that lasts can " +
+      "disappear from this page while users still have it.",
+    counted: counted(promise),
   };
   for (const [name, text] of Object.entries(words)) find(`promise-${name}`).textContent = text;
   find("promise-trust").hidden = !promise.trusts_producers;
+}
+
+function counted({ items_per_step: most, declared_items: declared, declared_threshold: threshold, open_domain: open }) {
+  const items = most === 1 ? "the latest item" : `up to ${most} different items, the latest ones,`;
+  const rest = open ? "" : " Other items are not counted.";
+  const known = declared
+    ? ` ${plural(declared, "item")} known in advance: these are shown from about ${plural(threshold, "user")} on.${rest}`
+    : "";
+  return `Counted are users: of each user, ${items} in a step.${known}`;
 }
 
 function unique({ users, unique_items_per_year: expected }) {

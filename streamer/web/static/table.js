@@ -1,7 +1,7 @@
 // The latest steps as a table, for screen readers and for copying numbers.
 
 import { firstOf } from "./history.js";
-import { clock, itemElement, make, number } from "./words.js";
+import { clock, interval, itemElement, make, number } from "./words.js";
 
 const ROWS = 50;
 
@@ -30,9 +30,9 @@ function rowOf(record) {
   const ended = make("td", "", clock(Date.parse(record.end), { day: true }));
   ended.title = record.end;
   const results = make("td");
-  for (const { item, estimate, margin } of record.results ?? []) {
+  for (const result of record.results ?? []) {
     const line = make("span", "result");
-    line.append(itemElement(item), ` ${number(estimate)} \u00b1 ${number(margin)}`);
+    line.append(itemElement(result.item), ` ${number(result.estimate)} (${interval(result)})`);
     results.append(line);
   }
   row.append(head, ended, make("td", "", number(record.hitters)), results);

@@ -3,7 +3,7 @@
 import { placeOf } from "./history.js";
 import { drawAxis, drawKnown, drawRow, drawStrip } from "./drawing.js";
 import { Ramp } from "./ramp.js";
-import { clock, duration, itemElement, make, number, plural } from "./words.js";
+import { clock, duration, interval, itemElement, make, number, plural } from "./words.js";
 
 const WINDOWS = [60, 300, 1_440, 10_000];
 const ROWS = 12;
@@ -294,7 +294,7 @@ export class Timeline {
     const found = this.history.reportAt(series.item, step, this.#refresh);
     const ago = found?.ago ? `, reported ${plural(found.ago, "step")} earlier` : "";
     const words = found
-      ? `about ${plural(found.estimate, "user")} \u00b1 ${number(found.margin)}${ago}`
+      ? `about ${plural(found.estimate, "user")} (95% interval: ${interval(found)})${ago}`
       : "not shown, so not known";
     return [`${when} \u00b7 `, itemElement(series.item), ` \u00b7 ${words}`];
   }

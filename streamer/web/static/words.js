@@ -7,6 +7,9 @@ export const number = (value) => grouped.format(value);
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
+// The 95% interval of a report. In words: screen readers skip a dash.
+export const interval = ({ low, high }) => `${number(low)} to ${number(high)}`;
+
 // A very small number as a power of ten: 10\u207b\u2076.
 export function small(value) {
   if (value >= 0.001) return String(value);

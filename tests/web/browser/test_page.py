@@ -63,20 +63,49 @@ async def test_a_hitter_is_shown_within_two_seconds_of_its_step(visit):
             await expect(page.locator("#now-list .hitter")).to_have_count(1)
 
 
-async def test_a_row_tells_estimate_margin_threshold_and_trend(visit):
+async def test_a_row_tells_estimate_interval_threshold_and_trend(visit):
     stream = new_stream(epsilon=1.0)
     period = stream.period
     for estimate in (1_000, 2_000, 3_000, 4_500):
         stream.step(a=estimate)
     async with serving(stream.board) as server, visit(server.url) as page:
         text = await row(page, "a").inner_text()
-        assert f"4,500 ± {period.margin}" in text
+        low, high = period.interval("a", 4_500)
+        assert low < 4_500 < high
+        assert f"4,500 users\n95% interval:\n{low:,} to {high:,}" in text
         assert "growing" in text
         assert "for 4 seconds" in text
         keys = await page.locator("#now-keys").inner_text()
         assert f"threshold: {period.plan.threshold} users; items below it are not shown" in keys
-        assert f"95% noise interval: ± {period.margin} users" in keys
+        assert "95% interval of the number of users, given that the item is shown" in keys
         assert await row(page, "a").locator(".spark path").get_attribute("d")
+
+
+@pytest.mark.parametrize("excess", [0, 40, 4_000])
+async def test_the_line_on_a_bar_is_the_interval(visit, excess):
+    """Near the threshold it reaches down to nobody, and is not centred on the estimate."""
+    stream = new_stream(epsilon=1.0)
+    estimate = stream.period.plan.threshold + excess
+    low, high = stream.period.interval("a", estimate)
+    stream.step(a=estimate)
+    async with serving(stream.board) as server, visit(server.url) as page:
+        line = row(page, "a").locator(".whisker")
+        drawn = await line.evaluate("({ style }) => [style.left, style.width].map(parseFloat)")
+        most = max(estimate, high)
+        assert drawn == pytest.approx([100 * low / most, 100 * (high - low) / most], abs=0.01)
+
+
+async def test_items_change_places_only_if_the_interval_says_so(visit):
+    stream = new_stream(epsilon=1.0)
+    first, second = 1_000, 1_000 + stream.period.margin
+    while stream.period.interval("b", second)[0] > first:
+        second -= 1
+    async with serving(stream.board) as server, visit(server.url) as page:
+        names = page.locator("#now-list .item")
+        for b, order in ((900, ["a", "b"]), (second, ["a", "b"]), (second + 1, ["b", "a"])):
+            stream.step(a=first, b=b)
+            await expect(row(page, "b")).to_contain_text(f"{b:,} users")
+            await expect(names).to_have_text(order)
 
 
 async def test_the_timeline_grows_with_every_step(visit):
@@ -116,7 +145,7 @@ async def test_the_items_come_first_and_the_guarantee_is_one_line_after_them(vis
         await expect(first.get_by_role("heading")).to_have_text(["Trending now"])
         await expect(page.locator("#promise-line")).to_have_text(
             "Differentially private: ε = 1, δ = 10⁻⁶ for everything one user does in 1 hour; "
-            "each user counts in at most 10 reports."
+            "each user has a budget of 10 reports."
         )
         items, line = first.locator("#now-list"), first.locator(".promise")
         item_box, line_box = await items.bounding_box(), await line.bounding_box()
@@ -140,8 +169,11 @@ async def test_the_link_next_to_the_guarantee_leads_to_its_details(visit):
         terms = await page.locator("#promise-terms").inner_text()
         for shown in ("ε\n1", "δ\n10⁻⁶", "k\n10", "1 hour, 3,600 steps", "1 second"):
             assert shown in terms
+        await expect(details.locator("#promise-counted")).to_have_text(
+            "Counted are users: of each user, the latest item in a step."
+        )
         await expect(details.locator("#promise-fading")).to_contain_text(
-            "A user who has counted in 10 reports stops counting until the next period."
+            "A user whose budget is spent stops counting until the next period."
         )
 
 
@@ -299,4 +331,16 @@ async def test_times_are_those_of_the_steps(visit):
     async with serving(stream.board) as server, visit(server.url) as page:
         await expect(page.locator("#now-step")).to_have_text(
             "1 item · last step 01:01:01 to 01:01:02"
+        )
+
+
+async def test_it_says_how_many_items_count_and_which_are_known(visit):
+    stream = new_stream(items_per_step=3, declared_items=("crash:A", "crash:B"))
+    stream.step(a=100)
+    threshold = stream.board.promise.declared_threshold
+    async with serving(stream.board) as server, visit(server.url) as page:
+        await live(page)
+        await expect(page.locator("#promise-counted")).to_have_text(
+            "Counted are users: of each user, up to 3 different items, the latest ones, in a step. "
+            f"2 items known in advance: these are shown from about {threshold} users on."
         )

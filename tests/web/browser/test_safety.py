@@ -83,6 +83,12 @@ async def test_a_script_that_got_into_the_page_would_not_run(visit):
         assert sent.startswith("TypeError")
 
 
+def interval(stream, estimate):
+    low, high = stream.period.interval("a", estimate)
+    assert low < estimate < high
+    return f"{low} to {high}"
+
+
 async def test_the_map_can_be_read_with_the_keyboard(visit):
     stream = new_stream()
     for number in range(1, 4):
@@ -91,14 +97,18 @@ async def test_the_map_can_be_read_with_the_keyboard(visit):
         await live(page)
         await page.locator("#chart").focus()
         readout = page.locator("#readout")
-        margin = stream.period.margin
+
+        def said(second, item, users):
+            ends = interval(stream, users)
+            return f"00:00:{second} · {item} · about {users} users (95% interval: {ends})"
+
         await page.keyboard.press("ArrowLeft")
-        await expect(readout).to_have_text(f"00:00:03 · a · about 303 users ± {margin}")
+        await expect(readout).to_have_text(said("03", "a", 303))
         await page.keyboard.press("ArrowLeft")
         await page.keyboard.press("ArrowDown")
-        await expect(readout).to_have_text(f"00:00:02 · b · about 202 users ± {margin}")
+        await expect(readout).to_have_text(said("02", "b", 202))
         await page.keyboard.press("Home")
-        await expect(readout).to_have_text(f"00:00:01 · b · about 201 users ± {margin}")
+        await expect(readout).to_have_text(said("01", "b", 201))
         await page.keyboard.press("Escape")
         await expect(readout).to_contain_text("Point at the chart")
 
@@ -143,7 +153,12 @@ async def test_a_screen_reader_finds_headings_a_list_a_state_and_a_table(visit):
         await expect(chart).to_be_visible()
         await page.locator("summary").click()
         cells = page.get_by_role("table").get_by_role("row").nth(1)
-        await expect(cells).to_contain_text(f"a 300 ± {stream.period.margin}")
+        await expect(cells).to_contain_text(f"a 300 ({interval(stream, 300)})")
+        column = page.get_by_role("columnheader", name="Estimated users (95% interval)")
+        await expect(column).to_have_count(1)
+        # The whole of a row, in the order in which it is read.
+        spoken = await page.locator("#now-list .value").text_content()
+        assert spoken == f"300 users 95% interval: {interval(stream, 300)}"
         announced = await page.locator("#announcer").inner_text()
         assert announced == "", "what is there at the start is no news"
 
