@@ -1,9 +1,10 @@
-"""Plots of a plan and of a comparison, drawn with matplotlib (the `plot` extra)."""
+"""Plots of plans and of experiments, drawn with matplotlib (the `plot` extra)."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from streamer.errors import OutputError
 if TYPE_CHECKING:
     from streamer.experiments.comparison import Row
     from streamer.experiments.paper_example import PaperExample
+    from streamer.experiments.smallest_outbreak import Smallest
     from streamer.privacy.guarantee import Guarantee
     from streamer.privacy.threshold import Plan
 
@@ -101,14 +103,14 @@ def draw_comparison(
         colours = [(_GREYS if number else _SHADES)[shade] for number in range(len(methods))]
         bars = axes.bar(left, shares, 0.92 * width, color=colours)
         texts = [f"{share:.3g}%" for share in shares]
-        axes.bar_label(bars, texts, fontsize=12, padding=3, color=_INK)
+        axes.bar_label(bars, texts, fontsize=9, padding=3, color=_INK)
         axes.plot([], [], "s", ms=11, color=_GREYS[shade], label=f"{sets:,} sets of {size:,} users")
-    axes.set_xticks(np.arange(len(methods)), methods)
+    axes.set_xticks(np.arange(len(methods)), [fill(method, width=15) for method in methods])
     axes.get_xticklabels()[0].set_fontweight("bold")
     for place, method in enumerate(methods):
         reach = min(row.reach for row in rows if row.method == method)
         axes.annotate(
-            *(f"guaranteed from {reach:,} users", (place, 0), (0, -34)),
+            *(f"guaranteed from\n{reach:,} users", (place, 0), (0, -62)),
             textcoords="offset points",
             ha="center",
             va="center",
@@ -129,6 +131,33 @@ def draw_comparison(
         handletextpad=0.2,
         borderaxespad=0,
     )
+    _save(figure, path)
+
+
+def draw_outbreaks(measured: list[Smallest], guarantee: Guarantee, path: Path) -> None:
+    """The smallest outbreak that is found, by length of the period. Today's is in colour."""
+    check_plot(path)
+    figure, axes = _figure(
+        "The smallest outbreak that is found",
+        f"users who hold one item in one step, found in 95% of trials; ε = {guarantee.epsilon:g}, "
+        f"δ = {_small(guarantee.delta)}, k = {guarantee.contributions:,}",
+    )
+    periods = sorted({each.period_steps for each in measured})
+    methods = list(dict.fromkeys(each.method for each in measured))
+    colours = (*_GREYS[1 : len(methods)], _SHADES[0])
+    for place, (method, colour) in enumerate(zip(methods, colours, strict=True)):
+        users = {each.period_steps: each.users for each in measured if each.method == method}
+        left = np.arange(len(periods)) + (place - (len(methods) - 1) / 2) * 0.4
+        heights = [users[steps] for steps in periods]
+        bars = axes.bar(left, heights, 0.37, color=colour, label=f"{method} calibration")
+        axes.bar_label(
+            bars, [f"{height:,}" for height in heights], fontsize=13, padding=3, color=_INK
+        )
+    axes.set_xticks(np.arange(len(periods)), [f"{steps:,} steps a period" for steps in periods])
+    axes.tick_params(axis="x", length=0, pad=8)
+    axes.set_ylabel("users")
+    axes.yaxis.set_major_formatter(lambda users, _: f"{users:,.0f}")
+    axes.legend(loc="upper left", frameon=False, fontsize=13, labelcolor=_INK)
     _save(figure, path)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamer.commands import options
-from streamer.privacy.terms import Domain
+from streamer.commands.planning import PlanOptions, with_plan_options
 
 if TYPE_CHECKING:
     from streamer.experiments.audit import Audit, NoiseFinding
@@ -17,20 +17,13 @@ if TYPE_CHECKING:
 FEWEST_TRIALS, MOST_TRIALS = 1_000, 10_000_000
 
 
+@with_plan_options
 def audit_command(
-    trials: Annotated[int, typer.Option(help="Trials per attack and world.")] = 400_000,
-    epsilon: options.Epsilon = options.PRIVACY.epsilon,
-    delta: options.Delta = options.PRIVACY.delta,
-    contributions: options.Contributions = options.PRIVACY.contributions,
-    neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
-    period: options.Period = options.PRIVACY.period_steps,
-    calibration: options.Calibration = options.PRIVACY.calibration,
-    beta: options.Beta = options.PRIVACY.beta,
-    step: options.Step = options.STREAM.step_seconds,
-    items: options.ItemsCount = options.PRIVACY.items,
-    users: options.Users = options.PRIVACY.users,
-    domain: options.DomainChoice = Domain.OPEN,
-    threshold: options.Threshold = options.PRIVACY.threshold,
+    *,
+    trials: Annotated[
+        int, typer.Option(help="Trials per attack and world; long attacks have fewer.")
+    ] = 400_000,
+    asked: PlanOptions,
     json: options.Json = False,
 ) -> None:
     """Attack the monitor, with its real noise, and test the promise.
@@ -44,22 +37,20 @@ def audit_command(
     from streamer.commands.output import notes, print_json
     from streamer.experiments.attacks import attacks_on
     from streamer.experiments.audit import audit
-    from streamer.privacy.guarantee import Guarantee, check_whole
-    from streamer.privacy.threshold import Workload, plan
+    from streamer.privacy.guarantee import check_whole
 
     check_whole("trials", trials, FEWEST_TRIALS, MOST_TRIALS)
-    guarantee = Guarantee(epsilon, delta, contributions, neighbours)
-    workload = Workload(period, items, beta, domain, users, step)
-    planned = plan(guarantee, workload, calibration, threshold)
+    planned = asked.plan()
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         bar = progress.add_task("attacking", total=len(attacks_on(planned, trials)))
         found = audit(planned, trials, progress=lambda: progress.advance(bar))
     if json:
         attacks = [asdict(finding) for finding in found.findings]
         noise = asdict(found.noise) | {"narrower": found.noise.narrower}
-        print_json({"epsilon": epsilon, "delta": delta, "attacks": attacks, "noise": noise})
+        promise = {"epsilon": planned.guarantee.epsilon, "delta": planned.guarantee.delta}
+        print_json(promise | {"attacks": attacks, "noise": noise})
     else:
-        _print_table(guarantee, found)
+        _print_table(planned.guarantee, found)
     if not found.passed:
         raise typer.Exit(1)
 

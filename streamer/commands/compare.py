@@ -25,6 +25,7 @@ def compare_command(
     delta: options.Delta = options.PRIVACY.delta,
     neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
     beta: options.Beta = options.PRIVACY.beta,
+    items_per_step: options.ItemsPerStep = 1,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -49,7 +50,7 @@ def compare_command(
     random_bytes = secure_bytes if seed is None else SeededBytes(seed)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         bar = progress.add_task("planning", total=None)
-        example = paper_example(users, guarantee, beta)
+        example = paper_example(users, guarantee, beta, items_per_step)
         total = len(enter(example, guarantee)) * example.steps * trials
         progress.update(bar, description="running", total=total)
         rows = compare(example, guarantee, trials, random_bytes, lambda: progress.advance(bar))
@@ -118,5 +119,7 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
     console.print(table)
     console.print(
         "reach: the smallest set that the method is sure to find. users needed: how many users it "
-        "takes to have as many sets of that size. The classic technique is tuned for each family."
+        "takes to have as many sets of that size. The classic technique is tuned for each family. "
+        "horizon: as the service runs it; every step: the same noise law, for answers about values "
+        "alone."
     )

@@ -31,12 +31,20 @@ Step = Annotated[
 ]
 Beta = Annotated[float, setting_option(PrivacySettings, "beta", _PLANNING)]
 ItemsCount = Annotated[int, setting_option(PrivacySettings, "items", _PLANNING)]
+ItemsPerStep = Annotated[int, setting_option(StreamSettings, "items_per_step", _PLANNING)]
+Declared = Annotated[
+    int,
+    typer.Option(
+        help="How many items are declared: asked about in every step, at a lower threshold.",
+        rich_help_panel=_PLANNING,
+    ),
+]
 Users = Annotated[int, setting_option(PrivacySettings, "users", _PLANNING)]
 DomainChoice = Annotated[
     Domain,
     typer.Option(
-        help="open: any item may occur, as in the service; declared: all items are known in "
-        "advance.",
+        help="open: any item may occur; declared: only items that are known in advance, as with "
+        "privacy.open_domain false.",
         rich_help_panel=_PLANNING,
     ),
 ]

@@ -25,6 +25,8 @@ def plan_command(
     step: options.Step = options.STREAM.step_seconds,
     beta: options.Beta = options.PRIVACY.beta,
     items: options.ItemsCount = options.PRIVACY.items,
+    items_per_step: options.ItemsPerStep = options.STREAM.items_per_step,
+    declared: options.Declared = 0,
     users: options.Users = options.PRIVACY.users,
     domain: options.DomainChoice = Domain.OPEN,
     threshold: options.Threshold = options.PRIVACY.threshold,
@@ -38,7 +40,7 @@ def plan_command(
 
     check_positive("step", step, at_most=LONGEST_SECONDS)
     guarantee = Guarantee(epsilon, delta, contributions, neighbours)
-    workload = Workload(period, items, beta, domain, users, step)
+    workload = Workload(period, items, beta, domain, users, step, items_per_step, declared)
     planned = plan(guarantee, workload, calibration, threshold)
     report = plan_report(planned)
     if plot is not None:
@@ -53,26 +55,33 @@ def plan_command(
 
 def plan_report(planned: Plan) -> dict[str, Any]:
     """What `plan --json` prints."""
-    guarantee, noise = planned.guarantee, planned.calibration
+    guarantee, noise, workload = planned.guarantee, planned.calibration, planned.workload
     return {
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "contributions": guarantee.contributions,
         "neighbours": guarantee.neighbours,
         "calibration": noise.method,
-        "domain": planned.workload.domain,
-        "period_steps": planned.workload.period_steps,
-        "items": planned.workload.items,
-        "beta": planned.workload.beta,
-        "users": planned.workload.users,
-        "step_seconds": planned.workload.step_seconds,
+        "noise": noise.noise,
+        "attention": noise.attention,
+        "domain": workload.domain,
+        "period_steps": workload.period_steps,
+        "items": workload.items,
+        "items_per_step": workload.items_per_step,
+        "declared": workload.declared,
+        "beta": workload.beta,
+        "users": workload.users,
+        "step_seconds": workload.step_seconds,
         "noise_scale": noise.noise_scale,
         "delta1": noise.delta1,
         "delta2": noise.delta2,
         "delta_charge": noise.charge_delta,
         "delta_keys": noise.keys_delta,
+        "loud_price": noise.loud_price,
         "unique_items_per_year": planned.unique_items_per_year,
         "threshold": planned.threshold,
+        "exit_threshold": planned.exit_threshold,
+        "declared_threshold": planned.declared_threshold,
         "margin": planned.law.margin(),
         "guaranteed_weight": planned.guaranteed_weight,
         "detection": [
@@ -80,7 +89,50 @@ def plan_report(planned: Plan) -> dict[str, Any]:
             for weight in _shown_weights(planned)
         ],
         "periods": [{"count": count, "epsilon": planned.epsilon_after(count)} for count in PERIODS],
+        "calibrations": [
+            {
+                "calibration": each.calibration.method,
+                "noise": each.calibration.noise,
+                "noise_scale": each.calibration.noise_scale,
+                "threshold": each.threshold,
+                "guaranteed_weight": each.guaranteed_weight,
+            }
+            for each in _side_by_side(planned)
+        ],
+        "items_costs": _items_costs(planned),
     }
+
+
+def _side_by_side(planned: Plan) -> list[Plan]:
+    """The same guarantee and workload under every calibration that the service offers."""
+    from streamer.privacy.terms import Method
+    from streamer.privacy.threshold import plan
+
+    offered = (Method.HORIZON, Method.EXACT, Method.THEOREM)
+    return [
+        planned
+        if planned.calibration.method is method
+        else plan(planned.guarantee, planned.workload, method)
+        for method in offered
+    ]
+
+
+def _items_costs(planned: Plan) -> list[dict[str, int]]:
+    """What more items of a user cost: about the threshold for each number of them."""
+    from streamer.privacy.threshold import threshold_with
+
+    if planned.workload.domain is Domain.DECLARED:
+        return []
+    numbers = sorted({1, 3, 5, planned.workload.items_per_step})
+    return [
+        {
+            "items_per_step": number,
+            "threshold": planned.threshold
+            if number == planned.workload.items_per_step
+            else threshold_with(planned, number),
+        }
+        for number in numbers
+    ]
 
 
 def _shown_weights(planned: Plan) -> list[int]:
@@ -101,6 +153,7 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
     from streamer.stream.timing import duration
 
     guarantee, unique = planned.guarantee, planned.unique_items_per_year
+    workload = planned.workload
     length = duration(round(1000 * step_seconds * planned.workload.period_steps))
     console.print(
         f"Per user and period ({planned.workload.period_steps:,} steps of "
@@ -114,31 +167,52 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
     facts.add_column(justify="right")
     facts.add_column(style="dim")
     noise = planned.calibration
+    small = (
+        "Δ₁, Δ₂",
+        f"{noise.delta1:,.4f}, {noise.delta2:,.4f}",
+        "cap and scale of the small noise v",
+    )
+    declared = planned.declared_threshold
     for name, value, meaning in (
-        ("noise scale", f"{noise.noise_scale:,.4f}", f"of w, {noise.method} calibration"),
         (
-            "Δ₁, Δ₂",
-            f"{noise.delta1:,.4f}, {noise.delta2:,.4f}",
-            "cap and scale of the small noise v",
+            "noise scale",
+            f"{noise.noise_scale:,.4f}",
+            f"of {noise.noise} noise, {noise.method} calibration",
         ),
+        *([small] if noise.delta2 else []),
         ("δ for charges", f"{noise.charge_delta:.3g}", "covers what answers reveal about a user"),
         (
             "δ for the key set",
             f"{noise.keys_delta:.3g}",
-            f"covers which items appear, {planned.workload.domain} domain",
+            f"covers which items appear, {workload.domain} domain",
         ),
         (
             "unique items",
             "no limit" if unique is None else f"{unique:.3g}",
             "items of single users expected to be published in a year, among "
-            f"{planned.workload.users:,} users who always hold one",
+            f"{workload.users:,} users who always hold {workload.items_per_step}",
+        ),
+        (
+            "items per step",
+            f"{workload.items_per_step:,}",
+            "of a user count in a step, the latest ones",
         ),
         ("threshold", f"{planned.threshold:,}", "least noisy count that is reported"),
-        ("margin", f"± {report['margin']:,}", "of an estimate, at 95% confidence"),
+        *(
+            [("declared items", f"{declared:,}", "threshold of items that are declared")]
+            if declared
+            else []
+        ),
+        (
+            "loud reports",
+            f"{planned.threshold + noise.loud_excess:,}",
+            f"from this noisy count on, a report costs {noise.loud_price:g} of a contribution",
+        ),
+        ("margin", f"± {report['margin']:,}", "of the noise before selection, at 95% confidence"),
         (
             "guaranteed weight",
             f"{planned.guaranteed_weight:,}",
-            f"users: no miss in a period with probability {1 - planned.workload.beta:g}",
+            f"users: no miss in a period with probability {1 - workload.beta:g}",
         ),
     ):
         facts.add_row(name, value, meaning)
@@ -151,7 +225,16 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
         totals.add_row(
             str(row["count"]), f"{row['epsilon']:.3f}", f"{guarantee.delta * row['count']:.3g}"
         )
-    for table in (detection, totals):
+    offers = Table("calibration", "noise", "scale", "threshold", "surely found from")
+    for row in report["calibrations"]:
+        offers.add_row(
+            *(row["calibration"], row["noise"], f"{row['noise_scale']:,.2f}"),
+            *(f"{row['threshold']:,}", f"{row['guaranteed_weight']:,} users"),
+        )
+    costs = Table("items of a user per step", "threshold")
+    for row in report["items_costs"]:
+        costs.add_row(str(row["items_per_step"]), f"{row['threshold']:,}")
+    for table in (detection, totals, offers, *([costs] if costs.rows else [])):
         for column in table.columns:
             column.justify = "right"
         console.print(table)

@@ -167,8 +167,8 @@ def _print_summary(summary: Summary, seconds: float, in_pieces: bool) -> None:
         ("records", f"{summary.records:,} in {seconds:.2f} s ({summary.records / seconds:,.0f}/s)"),
         (
             "accepted",
-            f"{summary.accepted:,} ({summary.duplicates:,} superseded by a later event of the same "
-            "user)",
+            f"{summary.accepted:,} ({summary.duplicates:,} repeat an item of their user and step, "
+            "or are of more items than count)",
         ),
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),

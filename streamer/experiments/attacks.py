@@ -6,21 +6,27 @@ a monitor's noise is fresh per item and its counters are per user. So all trials
 once in one monitor, each with its own user and items.
 
 An attack returns one number per trial; `confidence` measures how well that number
-distinguishes the worlds.
+distinguishes the worlds. If a replaced history is to be hidden, the user holds items of its own
+kind in each world, and the adversary asks about both kinds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.experiments.likelihood import Evidence, Ratios, expected_questions, telling_distance
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.monitors.seam import Tally
-from streamer.privacy.terms import Neighbours
+from streamer.privacy.interval import Intervals
+from streamer.privacy.prices import FULL
+from streamer.privacy.terms import Domain, Neighbours
 from streamer.privacy.threshold import Plan
 
 Scores = NDArray[np.float64]
@@ -28,8 +34,10 @@ Trials = NDArray[np.int64]
 Start = Callable[[], HeavyHitterMonitor]
 """Creates the monitor under attack, a new one for each world."""
 
-# Lone items are asked about in every step of a period, so there are fewer trials.
-_MOST_LONE_QUESTIONS = 100_000_000
+_QUESTIONS_EACH = 150
+"""With more questions in a trial there is not enough time for enough trials."""
+# Attacks that ask many questions in a trial have fewer trials.
+_MOST_QUESTIONS = 15_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Game:
         """Steps left in the budget period, which is the length of a game."""
         return self.plan.workload.period_steps - self._step
 
-    def step(self, users: Trials, held: Trials, asked: Trials, others: int) -> Answers:
+    def step(self, users: Trials, held: Trials, asked: Trials, others: Trials | int) -> Answers:
         """Play one step: these users hold these items; `others` more hold each item in `asked`.
 
         The others are different users in every step, so none of them is charged twice.
@@ -72,7 +80,7 @@ class Game:
         decision = self.monitor.decide(_with_others(counted.tally, asked, others))
         self.monitor.charge(counted, decision)
         self._step += 1
-        size = 1 + max(asked.max(initial=0), decision.items.max(initial=0))
+        size = 1 + max(asked.max(initial=0), held.max(initial=0), decision.items.max(initial=0))
         above = np.zeros(size, dtype=np.bool_)
         estimates = np.zeros(size, dtype=np.int64)
         above[decision.items] = True
@@ -81,57 +89,70 @@ class Game:
 
 
 def attacks_on(plan: Plan, trials: int) -> list[Attack]:
-    """Every attack that the plan's notion of neighbours allows."""
-    lone = max(1, min(trials, _MOST_LONE_QUESTIONS // plan.workload.period_steps))
-    attacks = [
-        Attack("fixed question at the threshold", fixed_question, trials),
-        Attack("question until the budget is spent", until_spent, trials),
-        Attack("reading the estimates", reading_estimates, trials),
+    """Every attack on the plan's promise."""
+    rare, far = _rare(plan), _far_above(plan)
+    placed = [
+        ("a question at the threshold", (1, 1), weigh_answers, trials),
+        ("rare and telling reports", rare, weigh_answers, trials),
+        ("reading the estimates", (far, far), weigh_answers, trials),
+        # No more than the estimates tell, so a look is enough.
+        ("reading the intervals", (0, 0), read_intervals, -(-trials // 4)),
+    ]
+    if plan.declared_threshold is not None:
+        placed.append(("declared items", rare, weigh_declared, trials))
+    both = 2 * plan.workload.items_per_step
+    return [
+        *(
+            Attack(
+                name,
+                partial(play, distances=distances),
+                _at_most(
+                    wanted,
+                    sum(expected_questions(plan, each, _QUESTIONS_EACH) for each in distances),
+                ),
+            )
+            for name, distances, play, wanted in placed
+        ),
+        Attack("asking past the budget", past_the_budget, _at_most(trials, both * _past(plan))),
         Attack("estimates before and after", before_and_after, trials),
         Attack("estimates side by side", side_by_side, trials),
-        Attack("an item that one user alone holds", lone_item, lone),
+        Attack(
+            "items that one user alone holds",
+            lone_items,
+            _at_most(trials, plan.workload.questions),
+        ),
     ]
-    if plan.guarantee.neighbours is Neighbours.REPLACE:
-        attacks.append(Attack("one history replaced by another", replaced_history, trials))
-    return attacks
 
 
-def fixed_question(game: Game, world: int) -> Scores:
-    """Ask the same question at the threshold repeatedly; the score is the number of ⊤."""
-    everyone = np.arange(game.trials)
-    users = everyone if world else everyone[:0]
-    score = np.zeros(game.trials)
-    for _ in range(min(game.rounds_left, 8 * game.plan.guarantee.contributions + 64)):
-        score += game.step(users, users, everyone, _just_below(game)).above[: game.trials]
-    return score
+def weigh_answers(game: Game, world: int, distances: tuple[int, int]) -> Scores:
+    """Ask until the budget is spent, as many items at once as count; the score is the logarithm
+    of the likelihood ratio of all answers.
 
-
-def until_spent(game: Game, world: int) -> Scores:
-    """Ask the same question until the k-th ⊤; the score is the number of ⊥ before it.
-
-    With discrete noise, a question at the threshold is a randomized response at the full
-    odds (except for v̄), so this attack almost reaches the bound of the exact calibration.
+    `distances`: between the threshold and the count of the others, for items that the user holds
+    in world 0 and in world 1.
     """
-    return _ask_until_spent(game, [world == 1])[0]
+    place = game.plan.threshold, _first_open(game.plan)
+    return _difference(game, world, [_Asked(d, *place) for d in distances], _patience(game.plan))
 
 
-def replaced_history(game: Game, world: int) -> Scores:
-    """The user holds item a in one world and b in the other; ask about both until spent."""
-    first, second = _ask_until_spent(game, [world == 0, world == 1])
-    return second - first
+def weigh_declared(game: Game, world: int, distances: tuple[int, int]) -> Scores:
+    """The same with declared items, which have a threshold of their own."""
+    threshold = game.plan.threshold_of(is_declared=True)
+    asked = [_Asked(distance, threshold, first_item=0) for distance in distances]
+    return _difference(game, world, asked, _patience(game.plan))
 
 
-def reading_estimates(game: Game, world: int) -> Scores:
-    """An item far above the threshold is reported with f̂ each time; sum up the deviations."""
-    everyone = np.arange(game.trials)
-    users = everyone if world else everyone[:0]
-    others = _far_above(game)
-    score = np.zeros(game.trials)
-    for _ in range(min(game.rounds_left, 2 * game.plan.guarantee.contributions)):
-        answers = game.step(users, users, everyone, others)
-        # The log-likelihood ratio of Laplace noise: constant except between the two centres.
-        score += np.clip(answers.estimates[: game.trials] - others - 0.5, -0.5, 0.5)
-    return score
+def read_intervals(game: Game, world: int, distances: tuple[int, int]) -> Scores:
+    """The same, by the intervals that are published instead of the estimates."""
+    place = game.plan.threshold, _first_open(game.plan)
+    asked = [_Asked(distance, *place, reading=_IntervalReading) for distance in distances]
+    return _difference(game, world, asked, _patience(game.plan))
+
+
+def past_the_budget(game: Game, world: int) -> Scores:
+    """Hold as many items as count in a step, in every step, also once the budget is spent."""
+    asked = _Asked(1, game.plan.threshold, _first_open(game.plan), past_the_budget=True)
+    return _difference(game, world, [asked, asked], _past(game.plan))
 
 
 def before_and_after(game: Game, world: int) -> Scores:
@@ -139,12 +160,12 @@ def before_and_after(game: Game, world: int) -> Scores:
 
     Detects noise that is drawn once and reused in later steps.
     """
-    everyone = np.arange(game.trials)
-    users = everyone if world else everyone[:0]
+    items = _first_open(game.plan) + np.arange(game.trials)
+    users = np.arange(game.trials if world else 0)
+    others = game.plan.threshold - _far_above(game.plan)
     rounds = min(game.rounds_left, game.plan.guarantee.contributions + 1)
     estimates = [
-        game.step(users, users, everyone, _far_above(game)).estimates[: game.trials]
-        for _ in range(rounds)
+        game.step(users, items[users], items, others).estimates[items] for _ in range(rounds)
     ]
     return (estimates[0] - estimates[-1]).astype(np.float64)
 
@@ -154,73 +175,172 @@ def side_by_side(game: Game, world: int) -> Scores:
 
     Detects noise that several items share.
     """
-    everyone = np.arange(game.trials)
-    users = everyone if world else everyone[:0]
-    both = np.arange(2 * game.trials)
-    estimates = game.step(users, users, both, _far_above(game)).estimates
-    held, other = estimates[: game.trials], estimates[game.trials : 2 * game.trials]
-    return (held - other).astype(np.float64)
+    items = _first_open(game.plan) + np.arange(2 * game.trials)
+    users = np.arange(game.trials if world else 0)
+    others = game.plan.threshold - _far_above(game.plan)
+    estimates = game.step(users, items[users], items, others).estimates[items]
+    return (estimates[: game.trials] - estimates[game.trials :]).astype(np.float64)
 
 
-def lone_item(game: Game, world: int) -> Scores:
-    """Whether an item that only the user holds is reported in any step of the period."""
-    everyone = np.arange(game.trials)
-    users = everyone if world else everyone[:0]
-    seen = np.zeros(game.trials)
+def lone_items(game: Game, world: int) -> Scores:
+    """How many reports there are of items that only the user holds, in all steps of the period."""
+    at_once = game.plan.workload.items_per_step
+    users = np.repeat(np.arange(game.trials if world else 0), at_once)
+    held = _first_open(game.plan) + np.arange(len(users))
+    every = _first_open(game.plan) + np.arange(game.trials * at_once)
+    seen = np.zeros(len(every))
     for _ in range(game.rounds_left):
-        above = game.step(users, users, everyone[:0], 0).above[: game.trials]
-        seen[: len(above)] += above
-    return seen
+        above = game.step(users, held, every[:0], 0).above
+        known = every[every < len(above)]
+        seen[: len(known)] += above[known]
+    return np.asarray(seen.reshape(-1, at_once).sum(axis=1))
 
 
 def noise_drawn(game: Game) -> Scores:
     """The noise of one answer per trial; infinite where the item is not even reported."""
-    everyone, others = np.arange(game.trials), _far_above(game)
-    answers = game.step(everyone[:0], everyone[:0], everyone, others)
-    return np.where(answers.above, answers.estimates - others, np.inf)[: game.trials]
+    items = _first_open(game.plan) + np.arange(game.trials)
+    others = game.plan.threshold - _far_above(game.plan)
+    answers = game.step(items[:0], items[:0], items, others)
+    return np.where(answers.above, answers.estimates - others, np.inf)[items]
 
 
-def _ask_until_spent(game: Game, present: list[bool]) -> list[Scores]:
-    """Ask about one item per entry of `present`, each until its k-th ⊤ in its trial.
+class _Reading(Protocol):
+    """What answers at one distance say, as a part of the score."""
 
-    In each world the user holds at most one of a trial's items per step. Returns the number
-    of ⊥ per item and trial.
+    quiet: float
+
+    def of_reports(self, noise: NDArray[np.int64]) -> Ratios: ...
+
+
+class _IntervalReading:
+    """Reads where [low, high] lies, not the estimate that it belongs to."""
+
+    def __init__(self, plan: Plan, distance: int) -> None:
+        self._others = plan.threshold - distance
+        self._intervals = Intervals(plan.law, plan.threshold)
+        self._variance = plan.calibration.noise_scale**2
+        self.quiet = Evidence(plan, distance).quiet
+
+    def of_reports(self, noise: NDArray[np.int64]) -> Ratios:
+        low, high = self._intervals.of(self._others + noise)
+        return ((low + high) / 2 - self._others) / self._variance
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Where questions are placed, and how their answers are read."""
+
+    distance: int
+    threshold: int
+    first_item: int
+    past_the_budget: bool = False
+    reading: Callable[[Plan, int], _Reading] = Evidence
+
+
+class _History:
+    """The items that the user holds in one of the worlds, in every trial.
+
+    What the user is charged there follows from the answers, so the adversary knows how many of
+    its items count.
     """
-    k = game.plan.guarantee.contributions
-    kinds = len(present)
-    tops = [np.zeros(game.trials) for _ in present]
-    bottoms = [np.zeros(game.trials) for _ in present]
-    trials = np.arange(game.trials)
-    for _ in range(game.rounds_left):
-        open_trials = [trials[count < k] for count in tops]
-        if not any(len(playing) for playing in open_trials):
+
+    def __init__(self, game: Game, asked: _Asked, place: int, histories: int) -> None:
+        self._plan, self._asked = game.plan, asked
+        self._reading = asked.reading(game.plan, asked.distance)
+        self._trials = np.arange(game.trials)
+        self._at_once = game.plan.workload.items_per_step
+        self._first = asked.first_item + place * self._at_once
+        self._stride = histories * self._at_once
+        self._units = np.zeros(game.trials, dtype=np.int64)
+        self.others = asked.threshold - asked.distance
+        self.score = np.zeros(game.trials)
+
+    def choose(self) -> None:
+        """Set `users` and their `items` for the next step; none if the budget is spent."""
+        left = (self._plan.guarantee.contributions * FULL - self._units) // FULL
+        counting = np.clip(left, 0, self._at_once)
+        if self._asked.past_the_budget:
+            counting[:] = self._at_once
+        self.users = np.repeat(self._trials, counting)
+        firsts = np.repeat(np.cumsum(counting) - counting, counting)
+        slots = np.arange(len(self.users)) - firsts
+        self.items = self._first + self.users * self._stride + slots
+
+    def note(self, answers: Answers) -> None:
+        above, estimates = answers.above[self.items], answers.estimates[self.items]
+        told = np.full(len(self.items), self._reading.quiet)
+        told[above] = self._reading.of_reports(estimates[above] - self.others)
+        self.score += np.bincount(self.users, told, len(self.score))
+        prices = self._plan.calibration.prices(estimates[above] - self._asked.threshold)
+        charged = np.bincount(self.users[above], prices, len(self.score))
+        self._units += charged.astype(np.int64)
+
+
+def _difference(game: Game, world: int, asked: Sequence[_Asked], rounds: int) -> Scores:
+    """How much more the answers speak for world 1 than for world 0."""
+    if game.plan.guarantee.neighbours is Neighbours.ADD_REMOVE:
+        # In world 0 the user is not there.
+        asked, present = asked[1:], world - 1
+    else:
+        present = world
+    histories = [_History(game, each, place, len(asked)) for place, each in enumerate(asked)]
+    for _ in range(rounds):
+        for history in histories:
+            history.choose()
+        if not any(len(history.users) for history in histories):
             break
-        asked = [playing * kinds + kind for kind, playing in enumerate(open_trials)]
-        holding = [kind for kind, here in enumerate(present) if here]
-        users = np.concatenate([open_trials[kind] for kind in holding] or [trials[:0]])
-        held = np.concatenate([asked[kind] for kind in holding] or [trials[:0]])
-        answers = game.step(users, held, np.sort(np.concatenate(asked)), _just_below(game))
-        for kind, playing in enumerate(open_trials):
-            above = answers.above[asked[kind]]
-            tops[kind][playing] += above
-            bottoms[kind][playing] += ~above
-    return bottoms
+        here = histories[present : present + 1] if present >= 0 else []
+        none = np.empty(0, dtype=np.int64)
+        answers = game.step(
+            np.concatenate([none, *(history.users for history in here)]),
+            np.concatenate([none, *(history.items for history in here)]),
+            np.concatenate([history.items for history in histories]),
+            np.repeat([h.others for h in histories], [len(h.items) for h in histories]),
+        )
+        for history in histories:
+            history.note(answers)
+    *before, after = (history.score for history in histories)
+    return after - sum(before)
 
 
-def _just_below(game: Game) -> int:
-    """The number of others at which the one user makes the difference at the threshold."""
-    return game.plan.threshold - 1
+def _rare(plan: Plan) -> tuple[int, int]:
+    """Distances at which reports are rare and telling, if the adversary has time for them.
+
+    Different ones for the two histories: one report, and that there is none of the other, then tell
+    more together.
+    """
+    telling = telling_distance(plan, min(plan.workload.questions, _QUESTIONS_EACH))
+    return 3 * telling // 4, telling
 
 
-def _far_above(game: Game) -> int:
-    """A number of others at which the item is reported nearly every time."""
-    return game.plan.threshold + math.ceil(8 * game.plan.calibration.noise_scale)
+def _patience(plan: Plan) -> int:
+    """How many steps are played as long as the budget is not spent."""
+    at_once = min(plan.workload.items_per_step, plan.guarantee.contributions)
+    return min(plan.workload.period_steps, math.ceil(_QUESTIONS_EACH / at_once))
 
 
-def _with_others(tally: Tally[int], asked: Trials, others: int) -> Tally[int]:
+def _past(plan: Plan) -> int:
+    """How many steps are played once the budget may be spent."""
+    return min(plan.workload.period_steps, 8 * plan.guarantee.contributions + 64)
+
+
+def _at_most(trials: int, questions: float) -> int:
+    """As many trials with this many questions as an attack has time for."""
+    return max(1, min(trials, int(_MOST_QUESTIONS // questions)))
+
+
+def _first_open(plan: Plan) -> int:
+    """The first item that is not declared, in an open domain."""
+    return 0 if plan.workload.domain is Domain.DECLARED else plan.workload.declared
+
+
+def _far_above(plan: Plan) -> int:
+    """A distance at which items are reported nearly every time."""
+    return -math.ceil(8 * plan.calibration.noise_scale)
+
+
+def _with_others(tally: Tally[int], asked: Trials, others: Trials | int) -> Tally[int]:
     """The tally of all users: those of the trials, and `others` for each item in `asked`."""
-    if not others:
-        return tally
     size = 1 + max(asked.max(initial=0), tally.items.max(initial=0))
     holders = np.zeros(size, dtype=np.int64)
     holders[tally.items] = tally.holders

@@ -83,10 +83,13 @@ def audit(
 ) -> Audit:
     """Play every attack in both worlds, and measure the noise. `start` creates the monitor; by
     default the real one."""
-    if plan.workload.domain is Domain.DECLARED:
-        # Each trial needs its own items; the distribution of a single answer stays the same.
-        items = max(plan.workload.items, 2 * trials)
-        plan = replace(plan, workload=replace(plan.workload, items=items))
+    # Each trial needs its own items; the distribution of a single answer stays the same.
+    workload, needed = plan.workload, 2 * trials * plan.workload.items_per_step
+    if workload.domain is Domain.DECLARED:
+        workload = replace(workload, items=max(workload.items, needed))
+    elif workload.declared:
+        workload = replace(workload, declared=max(workload.declared, needed))
+    plan = replace(plan, workload=workload)
     begin = start or (lambda: HeavyHitterMonitor(plan))
     attacks = attacks_on(plan, trials)
     doubt = DOUBT / (len(attacks) + 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 
 from streamer.experiments.paper_example import PaperExample
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
+from streamer.monitors.counters import Charges
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.monitors.seam import OwnNumbers, Tally
 from streamer.privacy.baseline_plans import plan_histograms, plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import RandomBytes
-from streamer.privacy.terms import Method
+from streamer.privacy.terms import Attention, Method
 from streamer.privacy.threshold import Plan, plan
 
 CONTRIBUTIONS = 3
@@ -131,21 +133,24 @@ def compare(
 def enter(example: PaperExample, guarantee: Guarantee) -> list[Candidate]:
     """All methods, at their best. The classic technique is tuned for each family separately."""
     every = tuple(range(len(example.families)))
+
+    def monitor(name: str, method: Method, attention: Attention | None = None) -> Candidate:
+        planned = plan(guarantee, example.workload, method, attention=attention)
+        return _enter_monitor(f"monitor ({name})", example, planned)
+
     return [
-        _enter_monitor("monitor (exact)", example, plan(guarantee, example.workload)),
+        monitor("horizon", Method.HORIZON),
+        monitor("every step", Method.HORIZON, Attention.EVERY_STEP),
+        monitor("exact", Method.EXACT),
         *(_enter_restarts(example, guarantee, family) for family in every),
         _enter_histogram(example, guarantee),
-        _enter_monitor(
-            "monitor (theorem)", example, plan(guarantee, example.workload, Method.THEOREM)
-        ),
+        monitor("theorem", Method.THEOREM),
     ]
 
 
 def _enter_monitor(method: str, example: PaperExample, planned: Plan) -> Candidate:
     def start(dice: Dice) -> Contender:
-        deciding: Deciding[int] = Deciding(
-            lambda plan: NoisyThreshold(plan, random_bytes=dice.random_bytes)
-        )
+        deciding: Deciding[int] = Deciding(partial(NoisyThreshold, random_bytes=dice.random_bytes))
         return _Monitor(HeavyHitterMonitor(planned, deciding=deciding), example.users, dice.rng)
 
     every = tuple(range(len(example.families)))
@@ -199,7 +204,8 @@ class _Monitor:
             counters = self._monitor.counters
             everyone = np.arange(self._users, dtype=np.uint64)
             others = np.setdiff1d(everyone[counters.active(everyone)], members)
-            counters.charge(np.sort(self._rng.choice(others, reported, replace=False)))
+            charged = np.sort(self._rng.choice(others, reported, replace=False))
+            counters.charge(Charges.full(charged))
         return reported
 
 

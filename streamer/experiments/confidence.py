@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from streamer.privacy.entropy import coin_entropy
 from streamer.privacy.search import least_point, smallest_true
 
+_LARGEST = 100.0
+"""No number of trials proves as large an ε."""
+_CAUTION = 4.0
+"""Standard deviations that a proof takes off each of two shares that are measured."""
 _SHAVED = 1 - 1e-8
 """The search for a bound ends within 1e-9 of it, on the wrong side."""
 
@@ -20,26 +24,36 @@ def proven_epsilon(
     """A lower bound on the ε between the two worlds, with confidence 1 - `doubt`.
 
     `scores` and `others` are one number per trial of each world. Any event E shows
-    that ε >= log((Pr[E] - δ)/Pr'[E]). One half of the trials selects the event, "the
-    score is at most c" or "at least c", in favour of either world; the other half, which
-    is independent of the selection, measures it. 0 if nothing is proven.
+    that ε >= log((Pr[E] - δ)/Pr'[E]). A quarter of the trials selects the event, "the
+    score is at most c" or "at least c", in favour of either world; the others, which
+    are independent of the selection, measure it. 0 if nothing is proven.
     """
-    half = min(len(scores), len(others)) // 2
-    if half == 0:
-        return 0.0
+    trials = min(len(scores), len(others))
+    selecting = trials // 4
+    measuring = trials - selecting
     best, event = 0.0, None
     for sign in (1.0, -1.0):
         for swap in (False, True):
             ours, theirs = (others, scores) if swap else (scores, others)
-            for cut in candidate_cuts(sign * ours[:half]).tolist():
-                bound = _bound(sign * ours[:half], sign * theirs[:half], cut, delta, doubt)
-                if bound > best:
-                    best, event = bound, (sign, swap, cut)
+            cuts = candidate_cuts(sign * ours[:selecting])
+            likely = share_at_most(sign * ours[:selecting], cuts)
+            unlikely = share_at_most(sign * theirs[:selecting], cuts)
+            bounds = _cautious_epsilon(likely, unlikely, delta, selecting)
+            if bounds.max(initial=0.0) > best:
+                best, event = bounds.max(), (sign, swap, cuts[np.argmax(bounds)])
     if event is None:
         return 0.0
     sign, swap, cut = event
-    ours, theirs = (others, scores) if swap else (scores, others)
-    return max(0.0, _bound(sign * ours[half:], sign * theirs[half:], cut, delta, doubt))
+    share, other = (
+        np.count_nonzero(sign * world[selecting:trials] <= cut) / measuring
+        for world in ((others, scores) if swap else (scores, others))
+    )
+    limit = _joint_distance(doubt) / measuring
+
+    def plausible(epsilon: float) -> bool:
+        return _distance(share, other, epsilon, delta) <= limit
+
+    return 0.0 if plausible(0.0) else smallest_true(plausible, 0.0, _LARGEST) * _SHAVED
 
 
 def proven_excess(likely: int, unlikely: int, trials: int, epsilon: float, doubt: float) -> float:
@@ -49,22 +63,28 @@ def proven_excess(likely: int, unlikely: int, trials: int, epsilon: float, doubt
     other. An excess is excluded if every pair of probabilities with at most this excess is too
     far from both shares together, which needs fewer trials than one bound for each share.
     """
-    ours, theirs, factor = likely / trials, unlikely / trials, math.exp(epsilon)
-    limit = _joint_distance(doubt) / trials
+    shares, limit = (likely / trials, unlikely / trials), _joint_distance(doubt) / trials
 
     def plausible(excess: float) -> bool:
-        highest = (ours - excess) / factor
-        if highest <= theirs:
-            return True
+        return _distance(*shares, epsilon, excess) <= limit
 
-        def distance(probability: float) -> float:
-            there = min(1.0, factor * probability + excess)
-            return coin_entropy(theirs, probability) + coin_entropy(ours, there)
+    return 0.0 if plausible(0.0) else smallest_true(plausible, 0.0, shares[0]) * _SHAVED
 
-        # Convex, and a pair outside this range is farther away than one at its ends.
-        return distance(least_point(distance, theirs, highest, rounds=60)) <= limit
 
-    return 0.0 if plausible(0.0) else smallest_true(plausible, 0.0, ours) * _SHAVED
+def _distance(ours: float, theirs: float, epsilon: float, excess: float) -> float:
+    """The least sum of the distances, in nats, of two shares from two probabilities of which one
+    is at most e^ε times the other plus this excess."""
+    factor = math.exp(epsilon)
+    highest = (ours - excess) / factor
+    if highest <= theirs:
+        return 0.0
+
+    def distance(probability: float) -> float:
+        there = min(1.0, factor * probability + excess)
+        return coin_entropy(theirs, probability) + coin_entropy(ours, there)
+
+    # Convex, and a pair outside this range is farther away than one at its ends.
+    return distance(least_point(distance, theirs, highest, rounds=60))
 
 
 def _joint_distance(doubt: float) -> float:
@@ -89,17 +109,23 @@ def lower_bound(successes: int, trials: int, doubt: float) -> float:
     return 1 - upper_bound(trials - successes, trials, doubt)
 
 
-def _bound(
-    ours: NDArray[np.float64],
-    theirs: NDArray[np.float64],
-    cut: float,
-    delta: float,
-    doubt: float,
-) -> float:
-    trials = len(ours)
-    likely = lower_bound(int(np.count_nonzero(ours <= cut)), trials, doubt / 2)
-    unlikely = upper_bound(int(np.count_nonzero(theirs <= cut)), len(theirs), doubt / 2)
-    return math.log((likely - delta) / unlikely) if likely > delta else 0.0
+def _cautious_epsilon(
+    likely: NDArray[np.float64], unlikely: NDArray[np.float64], delta: float, trials: int
+) -> NDArray[np.float64]:
+    """About the ε that events can prove which have these shares of the selecting trials.
+
+    The caution is that of the selecting trials, which are fewer than the measuring ones: with
+    less, a rare event would be selected that only happened to favour one world.
+    """
+    # One trial is added, so that an event that never happened is not certain not to.
+    least = likely - _CAUTION * np.sqrt(likely * (1 - likely) / trials) - delta
+    most = unlikely + _CAUTION * np.sqrt(unlikely * (1 - unlikely) / trials) + 1 / trials
+    return np.asarray(np.log(np.maximum(least, most) / most))
+
+
+def share_at_most(scores: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each cut, the share of scores that are at most it."""
+    return np.searchsorted(np.sort(scores), cuts, side="right") / len(scores)
 
 
 def candidate_cuts(scores: NDArray[np.float64]) -> NDArray[np.float64]:

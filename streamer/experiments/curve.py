@@ -10,12 +10,12 @@ is where too little noise shows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.experiments.confidence import candidate_cuts, proven_excess
-from streamer.privacy.loss import charge_delta
+from streamer.experiments.confidence import candidate_cuts, proven_excess, share_at_most
 from streamer.privacy.threshold import Plan
 
 Numbers = NDArray[np.float64]
@@ -51,16 +51,10 @@ class _Event:
     """About the share of the promised excess that it can prove."""
 
 
+@lru_cache(maxsize=1024)
 def promised_delta(plan: Plan, epsilon: float) -> float:
-    """δ(ε′): the largest excess over e^ε′ that the plan allows.
-
-    A plan counts whole users, so the exact loss of its noise holds for every calibration.
-    """
-    noise, guarantee = plan.calibration, plan.guarantee
-    charges = charge_delta(
-        epsilon, noise.noise_scale, guarantee.contributions, guarantee.neighbours
-    )
-    return min(1.0, charges + noise.keys_delta)
+    """δ(ε′): the largest excess over e^ε′ that the plan allows."""
+    return min(1.0, plan.calibration.delta_at(epsilon) + plan.calibration.keys_delta)
 
 
 def largest_excess(plan: Plan, scores: Numbers, others: Numbers, doubt: float) -> Excess:
@@ -94,8 +88,7 @@ def _most_telling(plan: Plan, scores: Numbers, others: Numbers) -> _Event:
         for swapped, ours, theirs in ((False, scores, others), (True, others, scores)):
             cuts = candidate_cuts(sign * ours)
             likely, unlikely = (
-                np.searchsorted(np.sort(sign * world), cuts, side="right")[:, None] / trials
-                for world in (ours, theirs)
+                share_at_most(sign * world, cuts)[:, None] for world in (ours, theirs)
             )
             # One trial is added, so that an event that never happened has a variance too.
             variance = likely * (1 - likely) + np.exp(2 * epsilons) * (

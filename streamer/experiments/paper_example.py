@@ -12,7 +12,7 @@ below what the classic technique can reach with the halts of B and C.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from streamer.errors import SettingError
 from streamer.privacy.baseline_plans import plan_restarts
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.search import smallest_true
+from streamer.privacy.terms import Method
 from streamer.privacy.threshold import Workload, plan
 
 FEWEST_USERS = 20_000
@@ -69,24 +70,31 @@ class PaperExample:
         return np.repeat(np.arange(3), [family.sets for family in self.families])
 
 
-def paper_example(users: int, guarantee: Guarantee, beta: float) -> PaperExample:
-    """The example with sizes that fit this number of users and this guarantee."""
+def paper_example(
+    users: int, guarantee: Guarantee, beta: float, items_per_step: int = 1
+) -> PaperExample:
+    """The example with sizes that fit this number of users and this guarantee.
+
+    `items_per_step`: how many items of a user every method allows for, of which the example uses
+    one.
+    """
     if not FEWEST_USERS <= users <= MOST_USERS:
         raise SettingError(
             "users", users, f"it must be a whole number from {FEWEST_USERS:,} to {MOST_USERS:,}"
         )
     # The sizes depend on the number of steps and the steps on the sizes, but only through
     # a logarithm, so this converges in a few rounds. Planning for more steps is harmless.
-    example = _for_steps(users, guarantee, Workload(users // 500, users, beta))
+    workload = Workload(users // 500, users, beta, items_per_step=items_per_step)
+    example = _for_steps(users, guarantee, workload)
     while True:
         planned = example.steps + example.steps // 100 + 1
-        example = _for_steps(users, guarantee, Workload(planned, users, beta))
+        example = _for_steps(users, guarantee, replace(workload, period_steps=planned))
         if example.steps <= planned:
             return example
 
 
 def _for_steps(users: int, guarantee: Guarantee, workload: Workload) -> PaperExample:
-    small = plan(guarantee, workload).guaranteed_weight
+    small = plan(guarantee, workload, Method.HORIZON).guaranteed_weight
 
     def reached(log_size: float) -> bool:
         large = math.ceil(math.exp(log_size))

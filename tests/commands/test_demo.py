@@ -10,7 +10,8 @@ import pytest
 from tests.commands.processes import ALTERNATE, NORMAL, SHOW_CURSOR, Process
 
 SMALL = ("--users", 50_000, "--port", 0)
-REPORT = r"\d\d:\d\d:\d\d UTC +[\d,]+ ± 148 "
+INTERVAL = r"\([\d,]+–[\d,]+\)"
+REPORT = rf"\d\d:\d\d:\d\d UTC +[\d,]+ users {INTERVAL} "
 
 
 def asked(url, path):
@@ -73,9 +74,9 @@ class TestAtATerminal:
     def test_the_view_is_live_and_the_terminal_is_left_as_it_was(self):
         with Process("demo", *SMALL, terminal=(80, 24)) as demo:
             demo.until(r"Live page: http://127\.0\.0\.1:\d+")
-            demo.until(r"[\d,]+ ± 148 +● █+")
+            demo.until(rf"[\d,]+ {INTERVAL} +● █+")
             demo.until("Ground truth, known only because this is a simulation")
-            demo.until(r"outbreak +[\d,]+, shown as +[\d,]+")
+            demo.until(r"outbreak +[\d,]+ users, shown as +[\d,]+")
             demo.press_ctrl_c()
             code, complaints = demo.ended()
             assert (code, complaints) == (0, "")

@@ -8,6 +8,8 @@ FIELDS = {
     *("epsilon", "delta", "contributions", "neighbours", "calibration", "noise_scale"),
     *("delta1", "delta2", "delta_charge", "delta_keys", "threshold", "guaranteed_weight"),
     *("detection", "periods", "users", "step_seconds", "unique_items_per_year"),
+    *("noise", "items_per_step", "attention", "loud_price", "exit_threshold"),
+    *("declared", "declared_threshold", "calibrations", "items_costs"),
 }
 
 
@@ -15,16 +17,18 @@ def test_it_prints_the_plan_for_people(run):
     result = run("plan")
     assert result.code == 0
     assert "threshold" in result.out
-    assert "1,511" in result.out
+    assert "1,069" in result.out
     assert "give or take an additive 1e-06" in " ".join(result.out.split())
-    assert "0.997" in result.out
+    assert "horizon calibration" in result.out
 
 
 def test_its_json_has_the_fields_of_the_contract(run):
     report = json.loads(run("plan", "--json").out)
     assert set(report) >= FIELDS
     assert report["delta_charge"] + report["delta_keys"] == pytest.approx(report["delta"])
-    assert report["noise_scale"] == pytest.approx(10 * report["delta1"])
+    assert (report["noise"], report["delta1"], report["delta2"]) == ("gaussian", 0, 0)
+    assert (report["attention"], report["loud_price"]) == ("changes", 0.2)
+    assert report["exit_threshold"] < report["threshold"]
     assert all(set(row) == {"weight", "probability"} for row in report["detection"])
     assert all(set(row) == {"count", "epsilon"} for row in report["periods"])
 
@@ -38,6 +42,42 @@ def test_detection_rises_to_certainty_at_the_guaranteed_weight(run):
     assert probabilities[-1] == pytest.approx(1)
 
 
+def test_with_laplace_noise_it_has_the_papers_scales(run):
+    report = json.loads(run("plan", "--json", "--calibration", "exact").out)
+    assert report["noise"] == "laplace"
+    assert report["noise_scale"] == pytest.approx(10 * report["delta1"])
+    assert (report["attention"], report["loud_price"]) == ("every_step", 1)
+    assert report["exit_threshold"] is None
+
+
+def test_it_shows_the_calibrations_side_by_side(run):
+    report = json.loads(run("plan", "--json").out)
+    horizon, exact, theorem = report["calibrations"]
+    assert [each["calibration"] for each in report["calibrations"]] == [
+        *("horizon", "exact", "theorem")
+    ]
+    assert horizon["threshold"] == report["threshold"]
+    assert horizon["threshold"] < 0.7 * exact["threshold"] < 0.01 * theorem["threshold"]
+    out = run("plan").out
+    assert all(f"{each['threshold']:,}" in out for each in report["calibrations"])
+
+
+def test_it_shows_what_more_items_cost(run):
+    report = json.loads(run("plan", "--json").out)
+    costs = {each["items_per_step"]: each["threshold"] for each in report["items_costs"]}
+    assert costs[3] == report["threshold"]
+    assert costs[1] < costs[3] < costs[5]
+    assert costs[1] == pytest.approx(
+        json.loads(run("plan", "--json", "--items-per-step", 1).out)["threshold"], abs=2
+    )
+
+
+def test_declared_items_have_a_lower_threshold(run):
+    report = json.loads(run("plan", "--json", "--declared", 100).out)
+    assert report["declared_threshold"] < 0.8 * report["threshold"]
+    assert f"{report['declared_threshold']:,}" in run("plan", "--declared", 100).out
+
+
 @pytest.mark.slow
 def test_every_flag_changes_the_plan(run):
     def planned(*flags):
@@ -49,8 +89,7 @@ def test_every_flag_changes_the_plan(run):
         ("--delta", 1e-7),
         ("--contributions", 3),
         ("--period", 100),
-        ("--beta", 1e-9),
-        ("--items", 10**9),
+        ("--items-per-step", 1),
         ("--neighbours", "add-remove"),
         ("--calibration", "theorem"),
         ("--domain", "declared"),
@@ -69,7 +108,7 @@ def test_less_than_one_unique_item_a_year_is_expected(run):
 
 def test_without_users_the_threshold_is_lower_and_the_number_unknown(run):
     report = json.loads(run("plan", "--json", "--users", 0).out)
-    assert (report["threshold"], report["unique_items_per_year"]) == (696, None)
+    assert (report["threshold"], report["unique_items_per_year"]) == (528, None)
     assert "no limit" in run("plan", "--users", 0).out
 
 
@@ -95,6 +134,9 @@ def test_it_draws_the_detection_curve(run, tmp_path, suffix):
         (["--delta", "0"], "delta is 0.0"),
         (["--delta", "1"], "delta is 1.0"),
         (["--delta", "nan"], "delta is nan"),
+        (["--items-per-step", "0"], "items_per_step is 0"),
+        (["--items-per-step", "101"], "items_per_step is 101"),
+        (["--declared", "-1"], "declared is -1"),
         (["--contributions", "0"], "contributions is 0"),
         (["--contributions", "2.5"], "--contributions"),
         (["--contributions", "10001"], "contributions is 10001"),

@@ -12,7 +12,8 @@ import pytest
 from streamer.stream.timing import format_rfc3339
 
 USERS = 2000
-RUN = ("--epsilon", 5, "--contributions", 2)
+RUN = ("--epsilon", 5, "--contributions", 2, "--calibration", "exact")
+"""Every report costs one of two contributions."""
 
 
 def lines(steps=range(3), item="many", milliseconds=60_000):
@@ -51,12 +52,19 @@ def test_hitters_go_to_standard_output_and_the_summary_does_not(run, source):
         (1, "many"),
     ]
     assert list(records(result.out)[0]) == [
-        *("step", "start", "end", "item", "estimate", "margin", "threshold"),
+        *("step", "start", "end", "item", "estimate", "low", "high", "margin", "threshold"),
         *("epsilon", "delta", "contributions", "period"),
     ]
     assert "accepted  6,000" in result.err
     assert "users charged  2,000 (2,000 exhausted)" in result.err
     assert "user-" not in result.out + result.err
+
+
+def test_a_loud_report_costs_a_fifth(run, source):
+    """By default: three of them leave everybody with more than one of two contributions."""
+    result = run("run", "--source", source, "--epsilon", 5, "--contributions", 2)
+    assert [each["step"] for each in records(result.out)] == [0, 1, 2]
+    assert "users charged  2,000 (0 exhausted)" in result.err
 
 
 def test_outputs_and_journal_go_to_the_given_places(run, source, tmp_path):
@@ -221,10 +229,12 @@ def test_options_of_kafka_are_refused_for_a_file(run, source, flag):
 
 def test_choices_of_a_setting_are_named_by_value(run, source, monkeypatch):
     result = run("run", "--source", source, "--calibration", "fractional")
-    refused(result, "'--calibration': 'fractional' is not one of 'exact', 'theorem'")
+    refused(result, "'--calibration': 'fractional' is not one of 'horizon', 'exact', 'theorem'")
     monkeypatch.setenv("STREAMER_PRIVACY__CALIBRATION", "fractional")
     result = run("run", "--source", source)
-    refused(result, "privacy.calibration is fractional: input should be 'exact' or 'theorem'")
+    refused(
+        result, "privacy.calibration is fractional: input should be 'horizon', 'exact' or 'theorem'"
+    )
 
 
 @pytest.mark.slow

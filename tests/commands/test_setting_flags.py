@@ -66,7 +66,7 @@ class TestTheFlagsOfRun:
     def test_only_choices_that_run_accepts_are_offered(self, run, monkeypatch):
         monkeypatch.setenv("COLUMNS", "100")
         help_texts = run("run", "--help").out
-        assert "<exact|theorem>" in help_texts
+        assert "<horizon|exact|theorem>" in help_texts
         assert "fractional" not in help_texts
 
 

@@ -9,7 +9,7 @@ EVENTS = [
     for step in range(3)
     for number in range(2000)
 ]
-RUN = ("--contributions", 2, "--epsilon", 5)
+RUN = ("--contributions", 2, "--epsilon", 5, "--calibration", "exact")
 
 
 @pytest.fixture

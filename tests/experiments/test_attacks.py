@@ -1,18 +1,21 @@
 """The adversaries: what each of them does, seen against a monitor without noise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from streamer.experiments.attacks import (
     Game,
     attacks_on,
-    fixed_question,
-    lone_item,
+    lone_items,
     noise_drawn,
-    reading_estimates,
-    replaced_history,
-    until_spent,
+    past_the_budget,
+    read_intervals,
+    weigh_answers,
+    weigh_declared,
 )
+from streamer.experiments.likelihood import Evidence
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.calibration import calibrate
@@ -24,17 +27,34 @@ from tests.monitors.scripted import NoNoise
 TRIALS = 4
 
 
-def planned(contributions=2, threshold=5, period=12, neighbours=Neighbours.REPLACE):
+AT_THRESHOLD = partial(weigh_answers, distances=(1, 1))
+PLAYED = [
+    AT_THRESHOLD,
+    partial(read_intervals, distances=(0, 0)),
+    partial(weigh_declared, distances=(1, 1)),
+    past_the_budget,
+    lone_items,
+]
+
+
+def planned(
+    contributions=2,
+    threshold=5,
+    period=12,
+    neighbours=Neighbours.ADD_REMOVE,
+    items_per_step=1,
+    declared=0,
+):
     guarantee = Guarantee(1.0, 0.01, contributions, neighbours)
-    return Plan(Workload(period, 10, 0.05), calibrate(guarantee), threshold)
+    workload = Workload(period, 10, 0.05, items_per_step=items_per_step, declared=declared)
+    declared_threshold = threshold - 2 if declared else None
+    return Plan(workload, calibrate(guarantee), threshold, declared_threshold=declared_threshold)
 
 
 def game(**settings):
     """Trials against a monitor that tells the truth."""
     plan = planned(**settings)
-    monitor = HeavyHitterMonitor(
-        plan, deciding=Deciding(lambda plan: NoisyThreshold(plan, noise=NoNoise()))
-    )
+    monitor = HeavyHitterMonitor(plan, deciding=Deciding(partial(NoisyThreshold, noise=NoNoise())))
     return Game(monitor, TRIALS)
 
 
@@ -82,56 +102,87 @@ class TestGame:
 
 
 class TestScores:
-    def test_a_fixed_question_counts_the_answers_above(self):
-        assert fixed_question(game(contributions=2), world=1).tolist() == [2] * TRIALS
-        assert fixed_question(game(contributions=2), world=0).tolist() == [0] * TRIALS
+    """Without noise a question at the threshold is reported exactly while the user counts."""
 
-    def test_until_spent_counts_the_answers_below_before_the_last_above(self):
-        assert until_spent(game(contributions=2), world=1).tolist() == [0] * TRIALS
+    @staticmethod
+    def evidence(reports, quiet, contributions=2):
+        evidence = Evidence(planned(contributions), distance=1)
+        (report,) = evidence.of_reports(numbers(1))
+        return pytest.approx([reports * report + quiet * evidence.quiet] * TRIALS)
 
-    def test_until_spent_gives_up_at_the_end_of_the_period(self):
-        assert until_spent(game(period=7), world=0).tolist() == [7] * TRIALS
+    def test_answers_are_weighed_until_the_budget_is_spent(self):
+        present = AT_THRESHOLD(game(contributions=2), world=1)
+        assert present.tolist() == self.evidence(reports=2, quiet=0)
 
-    def test_a_replaced_history_is_the_difference_of_two_questions(self):
-        """The item that the user holds is spent at once, the other one never."""
-        assert replaced_history(game(period=7), world=0).tolist() == [7] * TRIALS
-        assert replaced_history(game(period=7), world=1).tolist() == [-7] * TRIALS
+    def test_without_reports_they_are_weighed_to_the_end_of_the_period(self):
+        absent = AT_THRESHOLD(game(period=7), world=0)
+        assert absent.tolist() == self.evidence(reports=0, quiet=7)
 
-    def test_reading_the_estimates_adds_up_their_deviations(self):
-        """Two steps with the user and two after; one user is all the difference there is."""
-        assert reading_estimates(game(contributions=2), world=1).tolist() == [0] * TRIALS
-        assert reading_estimates(game(contributions=2), world=0).tolist() == [-2] * TRIALS
+    def test_as_many_items_as_count_are_asked_about_at_once(self):
+        attacked = game(contributions=3, items_per_step=2, period=1)
+        assert AT_THRESHOLD(attacked, world=1).tolist() == self.evidence(2, 0, contributions=3)
 
-    def test_a_lone_item_is_seen_where_the_threshold_lets_it_through(self):
-        assert lone_item(game(threshold=1, contributions=1), world=1).tolist() == [1] * TRIALS
-        assert lone_item(game(threshold=1, contributions=1), world=0).tolist() == [0] * TRIALS
+    def test_no_more_items_than_the_budget_pays_for(self):
+        attacked = game(contributions=1, items_per_step=2, period=1)
+        assert AT_THRESHOLD(attacked, world=1).tolist() == self.evidence(1, 0, contributions=1)
 
-    def test_a_lone_item_is_not_seen_below_the_threshold(self):
-        assert lone_item(game(threshold=2), world=1).tolist() == [0] * TRIALS
+    def test_a_replaced_history_is_the_difference_of_two(self):
+        scores = [
+            AT_THRESHOLD(game(period=7, neighbours=Neighbours.REPLACE), world) for world in (0, 1)
+        ]
+        assert scores[0].tolist() == pytest.approx((-scores[1]).tolist())
+        evidence = Evidence(planned(neighbours=Neighbours.REPLACE), distance=1)
+        (report,) = evidence.of_reports(numbers(1))
+        assert scores[1].tolist() == pytest.approx([2 * report - 7 * evidence.quiet] * TRIALS)
+
+    def test_past_the_budget_every_item_is_weighed_in_every_step(self):
+        attacked = game(contributions=1, items_per_step=2, period=3)
+        scores = past_the_budget(attacked, world=1).tolist()
+        assert scores == self.evidence(1, 5, contributions=1)
+
+    def test_declared_items_are_asked_about_at_their_own_threshold(self):
+        attacked = game(declared=2 * TRIALS, period=1)
+        scores = weigh_declared(attacked, 1, distances=(1, 1)).tolist()
+        assert scores == self.evidence(reports=1, quiet=0)
+
+    def test_the_others_are_not_declared(self):
+        attacked = game(declared=2 * TRIALS, period=1)
+        assert AT_THRESHOLD(attacked, world=0).tolist() == self.evidence(reports=0, quiet=1)
+
+    def test_intervals_are_read_where_something_is_reported(self):
+        read = partial(read_intervals, distances=(0, 0))
+        present, absent = (read(game(period=1), world) for world in (1, 0))
+        assert np.all(present > absent)
+
+    def test_lone_items_are_seen_where_the_threshold_lets_them_through(self):
+        low = {"threshold": 1, "contributions": 3, "items_per_step": 2}
+        assert lone_items(game(**low), world=1).tolist() == [3] * TRIALS
+        assert lone_items(game(**low), world=0).tolist() == [0] * TRIALS
+
+    def test_lone_items_are_not_seen_below_the_threshold(self):
+        assert lone_items(game(threshold=2), world=1).tolist() == [0] * TRIALS
 
     def test_the_noise_is_what_the_estimates_differ_by_from_the_count(self):
         assert noise_drawn(game()).tolist() == [0] * TRIALS
 
-    @pytest.mark.parametrize(
-        "attack", [fixed_question, until_spent, replaced_history, reading_estimates, lone_item]
-    )
+    @pytest.mark.parametrize("attack", PLAYED)
     @pytest.mark.parametrize("world", [0, 1])
     def test_every_attack_scores_every_trial(self, attack, world):
-        plan = planned()
+        plan = planned(items_per_step=2, declared=4 * TRIALS)
         scores = attack(Game(HeavyHitterMonitor(plan), TRIALS), world)
         assert scores.shape == (TRIALS,)
         assert np.all(np.isfinite(scores))
 
 
-def test_a_replaced_history_is_no_attack_on_an_add_remove_promise():
-    replaced, added = (
-        {attack.play for attack in attacks_on(planned(neighbours=neighbours), 100)}
-        for neighbours in (Neighbours.REPLACE, Neighbours.ADD_REMOVE)
-    )
-    assert replaced - added == {replaced_history}
+def names(plan, trials=100):
+    return {attack.name for attack in attacks_on(plan, trials)}
+
+
+def test_declared_items_are_attacked_where_there_are_some():
+    assert names(planned(declared=4)) - names(planned()) == {"declared items"}
 
 
 def test_long_periods_leave_fewer_trials_for_lone_items():
-    attacks = {attack.play: attack for attack in attacks_on(planned(period=1_000_000), 5000)}
-    assert attacks[lone_item].trials == 100
-    assert attacks[until_spent].trials == 5000
+    attacks = {attack.name: attack for attack in attacks_on(planned(period=1_000_000), 5000)}
+    assert attacks["items that one user alone holds"].trials == 15
+    assert attacks["a question at the threshold"].trials == 5000

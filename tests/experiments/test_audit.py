@@ -6,15 +6,15 @@ from functools import partial
 import pytest
 
 from streamer.experiments import audit as auditing
-from streamer.experiments.attacks import Attack, attacks_on, until_spent
+from streamer.experiments.attacks import Attack, attacks_on, weigh_answers
 from streamer.experiments.audit import audit, measure_noise, play
 from streamer.experiments.curve import Excess
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
-from streamer.monitors.perturbation import Perturbation
+from streamer.monitors.perturbation import noise_of
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Attention, Domain, Method, Neighbours
 from streamer.privacy.threshold import Workload, plan
 
 pytestmark = pytest.mark.slow
@@ -25,9 +25,25 @@ STEPS = 16
 DAY = Workload(1440, 100_000, 0.05, users=1_000_000)
 
 
-def planned(contributions=1, domain=Domain.OPEN, neighbours=Neighbours.REPLACE, items=1000):
+AT_THRESHOLD = partial(weigh_answers, distances=(1, 1))
+
+
+def planned(
+    contributions=1,
+    domain=Domain.OPEN,
+    neighbours=Neighbours.REPLACE,
+    items=1000,
+    method=Method.EXACT,
+):
     guarantee = Guarantee(EPSILON, DELTA, contributions, neighbours)
-    return plan(guarantee, Workload(STEPS, items, 0.05, domain))
+    return plan(guarantee, Workload(STEPS, items, 0.05, domain), method)
+
+
+def seeded(attacked):
+    source = SeededBytes(1)
+    return lambda: HeavyHitterMonitor(
+        attacked, deciding=Deciding(partial(NoisyThreshold, random_bytes=source))
+    )
 
 
 # Seeded, because the power of an attack varies: no false alarm unless the draws change.
@@ -38,20 +54,38 @@ def test_no_attack_proves_more_than_the_promise_and_one_proves_half_of_it(
     contributions, domain, neighbours
 ):
     attacked = planned(contributions, domain, neighbours, items=2 * TRIALS)
-    source = SeededBytes(1)
-
-    def start():
-        return HeavyHitterMonitor(
-            attacked,
-            deciding=Deciding(lambda plan: NoisyThreshold(plan, random_bytes=source)),
-        )
-
-    found = audit(attacked, TRIALS, start)
+    found = audit(attacked, TRIALS, seeded(attacked))
     lost = {finding.name: finding.epsilon_lost for finding in found.findings}
     assert all(epsilon <= EPSILON for epsilon in lost.values()), lost
     assert max(lost.values()) >= 0.5 * EPSILON, lost
     assert found.passed
     assert max(each.delta_proven / each.delta_promised for each in found.findings) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("method", "share"), [(Method.HORIZON, 0.45), (Method.EXACT, 0.7)], ids=["horizon", "exact"]
+)
+def test_with_one_contribution_in_50_steps_most_of_epsilon_is_proven(method, share):
+    """The best adversary against Gaussian noise attains about 0.65 here: its bound is loose at so
+    large a δ."""
+    workload = Workload(50, 1000, 0.05)
+    guarantee = Guarantee(EPSILON, DELTA, contributions=1)
+    attacked = plan(guarantee, workload, method, attention=Attention.EVERY_STEP)
+    strongest = attacks_on(attacked, 400_000)[1 if method is Method.HORIZON else 0]
+    found = play(strongest, seeded(attacked), 1e-8)
+    assert share * EPSILON < found.epsilon_lost <= EPSILON
+    assert not found.broken
+
+
+# False alarms: at most 1e-8, because that is the doubt that the audit allows.
+@pytest.mark.parametrize("attention", list(Attention))
+def test_the_horizon_withstands_attacks_with_several_and_declared_items(attention, monkeypatch):
+    monkeypatch.setattr(auditing, "DOUBT", 1e-8)
+    workload = Workload(12, 1000, 0.05, items_per_step=3, declared=4)
+    attacked = plan(Guarantee(EPSILON, DELTA, 5), workload, Method.HORIZON, attention=attention)
+    found = audit(attacked, trials=5_000)
+    assert "declared items" in [finding.name for finding in found.findings]
+    assert found.passed
 
 
 # False alarms: at most 1e-8, because that is the doubt that the audit allows.
@@ -97,7 +131,9 @@ def test_every_attack_has_a_finding_and_progress_is_told_for_each():
     assert [finding.name for finding in findings] == [
         attack.name for attack in attacks_on(attacked, 100)
     ]
-    assert [finding.trials for finding in findings] == [100] * len(findings)
+    assert [finding.trials for finding in findings] == [
+        attack.trials for attack in attacks_on(attacked, 100)
+    ]
     assert len(ticks) == len(findings)
 
 
@@ -105,10 +141,10 @@ def test_both_worlds_are_played_against_a_monitor_of_their_own():
     started = []
 
     def start():
-        started.append(HeavyHitterMonitor(planned()))
+        started.append(HeavyHitterMonitor(planned(neighbours=Neighbours.ADD_REMOVE)))
         return started[-1]
 
-    play(Attack("", until_spent, 100), start, 1e-6)
+    play(Attack("", AT_THRESHOLD, 100), start, 1e-6)
     absent, present = started
     assert absent.counters.charged == 0
     assert present.counters.charged > 0
@@ -119,9 +155,11 @@ def test_what_is_lost_is_measured_at_the_promised_delta():
         replace(planned(), calibration=replace(planned().calibration, guarantee=guarantee))
         for guarantee in (Guarantee(EPSILON, 1e-6, 1), Guarantee(EPSILON, 0.9, 1))
     )
-    attack = Attack("", until_spent, 20_000)
-    # The two worlds differ by at most 0.9, but by far more than 1e-6.
-    assert play(attack, lambda: HeavyHitterMonitor(strict), 1e-8).epsilon_lost > 0
+    attack = Attack("", AT_THRESHOLD, 20_000)
+    # The two worlds differ by at most 0.9, but by far more than 1e-6. An unlucky choice of the
+    # event proves nothing in about one play of twenty: in all five, below one in a million.
+    plays = [play(attack, lambda: HeavyHitterMonitor(strict), 1e-8) for _ in range(5)]
+    assert max(each.epsilon_lost for each in plays) > 0
     assert play(attack, lambda: HeavyHitterMonitor(lax), 1e-8).epsilon_lost == 0
 
 
@@ -132,7 +170,7 @@ class TestVerdict:
     def judged(monkeypatch, lost, excess):
         monkeypatch.setattr(auditing, "proven_epsilon", lambda *_: lost)
         monkeypatch.setattr(auditing, "largest_excess", lambda *_: Excess(0.1, *excess))
-        return play(Attack("", until_spent, 100), lambda: HeavyHitterMonitor(planned()), 1e-6)
+        return play(Attack("", AT_THRESHOLD, 100), lambda: HeavyHitterMonitor(planned()), 1e-6)
 
     def test_a_loss_above_epsilon_breaks_it(self, monkeypatch):
         assert self.judged(monkeypatch, 1.01 * EPSILON, (0.0, 0.5)).broken
@@ -169,7 +207,7 @@ class TestNoise:
         noise = replace(plan.calibration, noise_scale=factor * plan.calibration.noise_scale)
 
         def start():
-            questions = partial(NoisyThreshold, noise=Perturbation(noise))
+            questions = partial(NoisyThreshold, noise=noise_of(noise))
             return HeavyHitterMonitor(plan, deciding=Deciding(questions))
 
         return measure_noise(start, TRIALS, 1e-8)

@@ -1,17 +1,19 @@
 """The paper's statement, measured; and the shortcut that makes measuring it cheap."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
-from streamer.experiments.comparison import CONTRIBUTIONS, Row, _Monitor, compare
+from streamer.experiments.comparison import CONTRIBUTIONS, Row, _Monitor, compare, enter
 from streamer.experiments.paper_example import paper_example
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.privacy.baseline_plans import plan_histograms
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
-from streamer.privacy.threshold import Plan, Workload
+from streamer.privacy.terms import Attention, Method
+from streamer.privacy.threshold import Plan, Workload, plan
 from tests.monitors.chance import differ
 
 pytestmark = pytest.mark.slow
@@ -32,9 +34,16 @@ def rows(example):
 
 @pytest.mark.parametrize("family", "ABC")
 def test_the_monitor_finds_every_set_and_nothing_else(rows, family):
-    row = rows["monitor (exact)", family]
+    row = rows["monitor (horizon)", family]
     assert row.found == row.sets
     assert row.false_reports == 0
+
+
+@pytest.mark.parametrize("family", "ABC")
+def test_the_less_is_paid_for_the_smaller_are_the_sets_that_are_found(rows, family):
+    names = ("monitor (every step)", "monitor (horizon)", "monitor (exact)", "histogram each step")
+    reaches = [rows[method, family].reach for method in names]
+    assert reaches == sorted(reaches)
 
 
 def test_the_classic_technique_finds_all_of_c(rows):
@@ -54,7 +63,7 @@ def test_with_the_constants_of_the_theorem_nothing_is_found(rows, family):
 
 def test_every_method_has_a_row_for_every_family(rows):
     methods = {method for method, _ in rows}
-    assert len(methods) == 4
+    assert len(methods) == 6
     assert set(rows) == {(method, family) for method in methods for family in "ABC"}
 
 
@@ -70,7 +79,7 @@ def test_rows_tell_the_sizes_of_the_example(rows, example):
 
 
 def test_a_method_that_reaches_a_family_needs_no_more_users_than_there_are(rows, example):
-    assert rows["monitor (exact)", "A"].users_needed <= example.users
+    assert rows["monitor (horizon)", "A"].users_needed <= example.users
     assert rows["classic sparse vector", "B"].users_needed > example.users
 
 
@@ -81,9 +90,38 @@ def test_a_seed_repeats_the_rows(example, rows):
 def test_several_trials_are_averaged_and_progress_is_told_for_every_step(example):
     ticks = []
     averaged = compare(example, GUARANTEE, 2, SeededBytes(0), lambda: ticks.append(1))
-    row = next(row for row in averaged if row.method == "monitor (exact)")
+    row = next(row for row in averaged if row.method == "monitor (horizon)")
     assert row.found == row.sets
-    assert len(ticks) == 2 * example.steps * 6
+    assert len(ticks) == 2 * example.steps * 8
+
+
+SETTINGS = [
+    *((1, 1), (1, 2), (1, 24), (3, 2), (3, 5), (3, 24)),
+    *((10, 5), (10, 24), (10, 1440), (100, 24)),
+]
+
+
+@pytest.mark.parametrize("delta", [1e-8, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize(("contributions", "steps"), SETTINGS)
+def test_the_monitor_is_hardly_behind_a_histogram_and_mostly_ahead(
+    contributions, steps, epsilon, delta
+):
+    """Hardly: 3% and three users, where a period has so few steps that there is little to save."""
+    guarantee, workload = Guarantee(epsilon, delta, contributions), Workload(steps, 10_000, 0.05)
+    histogram = plan_histograms(guarantee, workload).threshold
+    monitor = plan(guarantee, workload, Method.HORIZON, attention=Attention.EVERY_STEP).threshold
+    is_tiny = steps <= 2 * contributions
+    assert monitor <= (1.03 * histogram + 3 if is_tiny else histogram)
+
+
+def test_several_items_cost_every_method_more(example):
+    several = paper_example(100_000, GUARANTEE, 0.05, items_per_step=3)
+    one, three = (
+        {each.method: each.threshold for each in enter(shown, GUARANTEE)}
+        for shown in (example, replace(example, workload=several.workload))
+    )
+    assert all(three[m] > one[m] for m in one if m not in ("monitor (exact)", "monitor (theorem)"))
 
 
 USERS = 12

@@ -116,13 +116,13 @@ def test_equal_worlds_prove_nothing(sample, delta):
 def test_worlds_that_share_no_score_prove_as_much_as_the_number_of_trials_allows():
     scores, others = np.zeros(SAMPLES), np.ones(SAMPLES)
     proven = proven_epsilon(scores, others, 0.0, DOUBT)
-    certain = math.log(2 / DOUBT) / (SAMPLES / 2)
-    assert proven == pytest.approx(math.log((1 - certain) / certain), rel=0.01)
+    assert (1 + 21.6) * math.exp(-21.6) == pytest.approx(DOUBT, rel=0.1)
+    assert proven == pytest.approx(math.log(0.75 * SAMPLES / 21.6), rel=0.01)
 
 
 def test_the_trials_that_choose_the_event_have_no_part_in_measuring_it():
     scores, others = np.zeros(SAMPLES), np.ones(SAMPLES)
-    others[SAMPLES // 2 :] = 0.0
+    others[SAMPLES // 4 :] = 0.0
     assert proven_epsilon(scores, others, 0.0, DOUBT) == 0
 
 

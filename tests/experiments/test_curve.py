@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 
 DOUBT = 1e-8
 TRIALS = 200_000
-USUAL = plan(Guarantee(1.0, 1e-6, 10), Workload(1440, 1000, 0.05, users=1_000_000))
+DAY = Workload(1440, 1000, 0.05, users=1_000_000)
+USUAL = plan(Guarantee(1.0, 1e-6, 10), DAY, Method.EXACT)
 
 
 class TestPromisedCurve:
@@ -34,7 +35,8 @@ class TestPromisedCurve:
 
     @pytest.mark.parametrize("neighbours", list(Neighbours))
     def test_it_is_the_exact_loss_of_the_noise_plus_the_key_set(self, neighbours):
-        made = plan(Guarantee(0.5, 1e-5, 3, neighbours), Workload(100, 100, 0.05))
+        guarantee = Guarantee(0.5, 1e-5, 3, neighbours)
+        made = plan(guarantee, Workload(100, 100, 0.05), Method.EXACT)
         loss = charge_delta(0.2, made.calibration.noise_scale, 3, neighbours)
         assert promised_delta(made, 0.2) == loss + made.calibration.keys_delta
 

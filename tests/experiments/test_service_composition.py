@@ -7,18 +7,19 @@ against the Engine itself.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer.experiments.attacks import Attack, fixed_question, replaced_history, until_spent
+from streamer.experiments.attacks import Attack, past_the_budget, weigh_answers
 from streamer.experiments.audit import measure_noise, play
 from streamer.monitors.counting import Counting
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
-from streamer.monitors.perturbation import Perturbation
+from streamer.monitors.perturbation import noise_of
 from streamer.monitors.seam import Decision, Holdings, OwnNumbers, Tally
 from streamer.privacy.randomness import SeededBytes
 from streamer.privacy.terms import Neighbours
@@ -40,14 +41,14 @@ class EngineMonitor:
     open_steps = ()
     asks_unheld = False
 
-    def __init__(self, agreed, noise=Perturbation):
+    def __init__(self, agreed, noise=noise_of):
         self.plan = agreed.plan()
         self._noise = noise
         self._engine = Engine(self, agreed, asked_by=self._asked_by)
         self._engine.start_at(0)
 
-    def _asked_by(self, plan):
-        self._questions = NoisyThreshold(plan, self._noise(plan.calibration))
+    def _asked_by(self, plan, declared):
+        self._questions = NoisyThreshold(plan, noise=self._noise(plan.calibration))
         return self
 
     # What the game calls.
@@ -60,7 +61,7 @@ class EngineMonitor:
     def decide(self, others):
         self._others = others
         decided = self._engine.close_next(others.step)
-        return Decision(
+        return Decision.flat(
             decided.step,
             np.array([hitter.item for hitter in decided.hitters], dtype=np.int64),
             np.array([hitter.estimate for hitter in decided.hitters], dtype=np.int64),
@@ -79,7 +80,7 @@ class EngineMonitor:
     def __len__(self):
         return len(self._held.users)
 
-    def holdings(self):
+    def holdings(self, items_per_step, only):
         return self._held
 
     def ask(self, tally, resting):
@@ -97,16 +98,17 @@ class _Counted:
 
 
 def half_the_noise(calibration):
-    return Perturbation(replace(calibration, noise_scale=calibration.noise_scale / 2))
+    return noise_of(replace(calibration, noise_scale=calibration.noise_scale / 2))
 
 
 AGREED = {
     neighbours: terms(epsilon=1.0, contributions=1, period_steps=30, neighbours=neighbours)
     for neighbours in Neighbours
 }
+AT_THRESHOLD = partial(weigh_answers, distances=(1, 1))
 PLAYED = [
-    (Neighbours.ADD_REMOVE, until_spent),
-    (Neighbours.REPLACE, replaced_history),
+    (Neighbours.ADD_REMOVE, AT_THRESHOLD),
+    (Neighbours.REPLACE, AT_THRESHOLD),
 ]
 
 
@@ -134,7 +136,7 @@ def test_an_engine_that_charges_nobody_does_not(monkeypatch):
     nobody = np.empty(0, dtype=np.uint64)
     monkeypatch.setattr(Counting, "charge", lambda *_: nobody)
     agreed = AGREED[Neighbours.ADD_REMOVE]
-    attack = Attack("", fixed_question, TRIALS)
+    attack = Attack("", past_the_budget, TRIALS)
     assert play(attack, lambda: EngineMonitor(agreed), DOUBT).broken
 
 
@@ -150,7 +152,7 @@ def test_the_engine_and_the_audited_monitor_decide_and_charge_alike(stream, refr
     plan = replace(agreed.plan(), threshold=3)
 
     def questions(source):
-        return lambda _: NoisyThreshold(plan, random_bytes=source)
+        return lambda *_: NoisyThreshold(plan, random_bytes=source)
 
     engine = Engine(new_intake(), agreed, asked_by=questions(SeededBytes(1)))
     engine.start_at(0)
@@ -173,8 +175,9 @@ def test_the_engine_and_the_audited_monitor_decide_and_charge_alike(stream, refr
         held = np.array(list(item_of.values()), dtype=np.int64)
         counted = monitor.count(step, users, held)
         decision = monitor.decide(counted.tally)
-        charged = monitor.charge(counted, decision)
+        charges = monitor.charge(counted, decision)
         assert [(int(hitter.item[1:]), hitter.estimate) for hitter in decided.hitters] == list(
             zip(decision.items.tolist(), decision.estimates.tolist(), strict=True)
         )
-        assert decided.charged.tolist() == charged.tolist()
+        assert decided.charges.users.tolist() == charges.users.tolist()
+        assert decided.charges.units.tolist() == charges.units.tolist()
