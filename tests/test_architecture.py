@@ -41,7 +41,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy"},
     ),
     "terminal": (ENGINE | {"web"}, {"rich", "msgspec"}),
-    "experiments": (CORE, {"numpy"}),
+    "experiments": (CORE | {"fleet"}, {"numpy"}),
     "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
     "commands": (EVERYTHING | {"settings"}, {"typer", "rich", "yaml", "msgspec"}),
     "cli": ({"errors", "commands", "operations", "streamer"}, {"typer"}),
@@ -127,7 +127,7 @@ def test_a_publication_carries_nothing_raw():
     assert {kind.__module__ for kind in reached} <= {
         *("streamer.stream.publication", "streamer.stream.records", "streamer.stream.periods"),
         *("streamer.privacy.calibration", "streamer.privacy.guarantee", "streamer.privacy.terms"),
-        *("streamer.privacy.threshold",),
+        *("streamer.privacy.threshold", "streamer.privacy.prices"),
     }
 
 

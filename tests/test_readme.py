@@ -5,29 +5,50 @@ import io
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from streamer import Guarantee, Workload, plan
+from streamer.monitors.seam import Hitter
+from streamer.service.startup import terms_of, timing_of
+from streamer.settings import Settings
+from streamer.stream.decided import Decided
+from streamer.stream.periods import Period
+from streamer.stream.publication import Recorder
+from streamer.stream.records import ResultRecord
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 TABLE = re.findall(
-    r"^\| 1 \| 1e-6 \| (\d+) \| ([\d,]+) \| \*\*([\d.]+)\*\* \|$", TEXT, re.MULTILINE
+    r"^\| (\d+) \| ([\d,]+) \| (\d+) \| ([\d,]+) / ([\d,]+) \| \*\*([\d,]+) / ([\d,]+)\*\* \|$",
+    TEXT,
+    re.MULTILINE,
 )
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("k8s/*.md")])
 
 
 @pytest.mark.slow
-def test_the_noise_is_what_plan_prints():
-    assert len(TABLE) == 5
-    for contributions, theorem, exact in TABLE:
-        for shown, method, form in ((theorem, "theorem", ",.0f"), (exact, "exact", ".1f")):
-            planned = plan(
-                Guarantee(epsilon=1, delta=1e-6, contributions=int(contributions)),
-                Workload(period_steps=1440, items=100_000, beta=0.05, users=1_000_000),
-                method,
-            )
-            assert format(planned.calibration.noise_scale, form) == shown
+def test_the_thresholds_are_what_plan_prints():
+    assert len(TABLE) == 7
+    for row in TABLE:
+        k, steps, epsilon, *shown = (int(each.replace(",", "")) for each in row)
+        guarantee, workload = Guarantee(epsilon, 1e-6, k), Workload(steps, 10_000, 0.05)
+        plans = [plan(guarantee, workload, method) for method in ("exact", "horizon")]
+        assert shown == [
+            number for each in plans for number in (each.threshold, each.guaranteed_weight)
+        ]
+
+
+@pytest.mark.slow
+def test_the_result_is_one_of_the_default_settings():
+    [text] = re.findall(r"^ {4}(\{\"step\".*?\})$", TEXT, re.MULTILINE | re.DOTALL)
+    shown = msgspec.json.decode(text, type=ResultRecord)
+    settings = Settings()
+    period = Period.containing(shown.step, terms_of(settings.privacy, settings.stream))
+    decided = Decided(shown.step, shown.step, period, (Hitter(shown.item, shown.estimate),))
+    timing = timing_of(settings.stream)
+    [result] = Recorder(timing, shown.step - 1).with_results(decided).results
+    assert msgspec.json.decode(text) == msgspec.to_builtins(result)
 
 
 def test_the_library_example_prints_what_it_says():
