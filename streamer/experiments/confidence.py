@@ -117,9 +117,11 @@ def _cautious_epsilon(
     The caution is that of the selecting trials, which are fewer than the measuring ones: with
     less, a rare event would be selected that only happened to favour one world.
     """
-    # One trial is added, so that an event that never happened is not certain not to.
+    # Of a rare event the deviation is not normal: an event that never happened may have a
+    # probability of some trials (Bernstein's bound).
     least = likely - _CAUTION * np.sqrt(likely * (1 - likely) / trials) - delta
-    most = unlikely + _CAUTION * np.sqrt(unlikely * (1 - unlikely) / trials) + 1 / trials
+    most = unlikely + _CAUTION * np.sqrt(unlikely * (1 - unlikely) / trials)
+    most += _CAUTION**2 / 2 / trials
     return np.asarray(np.log(np.maximum(least, most) / most))
 
 
