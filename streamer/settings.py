@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, fi
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
-from streamer.privacy.terms import Method, Neighbours
+from streamer.privacy.terms import Attention, Method, Neighbours
 
 LONGEST_SECONDS: Final = 86_400 * 366
 """The longest step, lateness or lead that makes sense."""
@@ -125,7 +125,22 @@ class PrivacySettings(Section):
     period_steps: int = flag(
         1440, "Steps in a budget period; every period starts with full budgets."
     )
-    refresh_steps: int = flag(1, "Steps from a report of an item until it can be reported again.")
+    attention: Attention | None = flag(
+        None,
+        "What is asked about an item: changes (a new item for its value, then mostly whether it is "
+        "still there, which costs nothing) or every_step (its value in every step). By default "
+        "changes with the horizon calibration, and every_step with the others.",
+    )
+    value_every_steps: int | None = flag(
+        None,
+        "With attention changes, the longest time between two values of an item that stays "
+        "public, in steps; planned from the budget if not given.",
+    )
+    refresh_steps: int = flag(
+        1,
+        "With attention every_step, the steps from a report of an item until it can be reported "
+        "again.",
+    )
     neighbours: Neighbours = flag(
         Neighbours.REPLACE,
         "Which change the guarantee hides: one user's history replaced by another, or one user "

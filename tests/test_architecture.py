@@ -127,7 +127,7 @@ def test_a_publication_carries_nothing_raw():
     assert {kind.__module__ for kind in reached} <= {
         *("streamer.stream.publication", "streamer.stream.records", "streamer.stream.periods"),
         *("streamer.privacy.calibration", "streamer.privacy.guarantee", "streamer.privacy.terms"),
-        *("streamer.privacy.threshold", "streamer.privacy.prices"),
+        *("streamer.privacy.threshold", "streamer.privacy.prices", "streamer.monitors.states"),
     }
 
 

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,9 +15,13 @@ import numpy as np
 
 from streamer.fleet.fleet import Fleet
 from streamer.fleet.holdings import held_steps
+from streamer.monitors.attention import Pace
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
+from streamer.monitors.seam import Hitter
+from streamer.monitors.states import State
 from streamer.privacy.randomness import RandomBytes, secure_bytes
+from streamer.privacy.terms import Attention
 from streamer.privacy.threshold import Plan
 
 FOUND_WITHIN = 2
@@ -28,9 +33,9 @@ class DayResult:
     """What was public on a day.
 
     `pairs`: how many pairs of a step and an item had at least τ holders, budget or not.
-    `public_pairs`: in how many of them the item was public: reported in this step, or fewer
-    than `refresh_steps` steps before. `found`: how many of the outbreaks were reported in their
-    first two steps. `exhausted`: how many of the users had no budget left at noon.
+    `public_pairs`: in how many of them the item was public: in this step, or, if it rests after a
+    report, fewer than `refresh_steps` steps before. `found`: how many of the outbreaks were
+    reported in their first two steps. `exhausted`: how many of the users had no budget left at noon.
     """
 
     pairs: int
@@ -51,14 +56,14 @@ class DayResult:
 
 
 def play_day(
-    fleet: Fleet, plan: Plan, refresh_steps: int, random_bytes: RandomBytes = secure_bytes
+    fleet: Fleet, plan: Plan, pace: Pace, random_bytes: RandomBytes = secure_bytes
 ) -> DayResult:
     """Play the fleet's steps, half of them before noon; each outbreak has an item of its own."""
     deciding: Deciding[int] = Deciding(partial(NoisyThreshold, random_bytes=random_bytes))
-    monitor = HeavyHitterMonitor(plan, refresh_steps, deciding=deciding)
+    monitor = HeavyHitterMonitor(plan, pace, deciding=deciding)
     tau, noon = plan.guaranteed_weight, fleet.first_step + fleet.steps // 2
     first_reports: dict[int, int] = {}
-    last_reports: dict[int, int] = {}
+    public = _Public(pace)
     pairs = public_pairs = exhausted = 0
     for held in held_steps(fleet, plan.workload.items_per_step):
         if held.step == noon:
@@ -66,13 +71,10 @@ def play_day(
         decision = monitor.observe(held.step, held.users, held.items)
         for item in decision.items.tolist():
             first_reports.setdefault(item, held.step)
-            last_reports[item] = held.step
+        public.take(held.step, monitor.public)
         above = np.flatnonzero(held.holders >= tau).tolist()
         pairs += len(above)
-        public_pairs += sum(
-            item in last_reports and held.step - last_reports[item] < refresh_steps
-            for item in above
-        )
+        public_pairs += sum(public.shows(item, held.step) for item in above)
     return DayResult(
         pairs,
         public_pairs,
@@ -81,6 +83,21 @@ def play_day(
         fleet.users,
         exhausted,
     )
+
+
+class _Public:
+    """Which items a reader sees as public."""
+
+    def __init__(self, pace: Pace) -> None:
+        # With changes an item that is public has an answer in every step.
+        self._rest = 1 if pace.attention is Attention.CHANGES else pace.refresh_steps
+        self._last: dict[int, int] = {}
+
+    def take(self, step: int, hitters: Sequence[Hitter[int]]) -> None:
+        self._last.update({each.item: step for each in hitters if each.state is not State.GONE})
+
+    def shows(self, item: int, step: int) -> bool:
+        return item in self._last and step - self._last[item] < self._rest
 
 
 def _found(fleet: Fleet, first_reports: dict[int, int]) -> int:

@@ -25,7 +25,7 @@ def past_of(
     """The past, from all stored entries in ascending order, and the counters after them."""
     last = entries[-1]
     step, period = last.decided.step, last.decided.period
-    state = EngineState(step, period, charges, _resting(entries))
+    state = EngineState(step, period, charges, [entry.decided for entry in entries])
     history = [entry.decided for entry in entries[-HISTORY:]]
     return Restored(state, last, published, key, history)
 
@@ -64,14 +64,3 @@ def asked_again(decided: Decided) -> int:
     """The step in which the items of a decision are asked about again: until then they rest,
     and the decision must be kept."""
     return decided.step + decided.period.terms.refresh_steps
-
-
-def _resting(entries: Sequence[Entry]) -> dict[str, int]:
-    """Items that rest, and the step in which each is asked about again."""
-    next_step = entries[-1].decided.step + 1
-    return {
-        hitter.item: asked_again(entry.decided)
-        for entry in entries
-        if asked_again(entry.decided) > next_step
-        for hitter in entry.decided.hitters
-    }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamer.errors import MonitorError
 from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.seam import Decision, Holdings, Item, Items, Tally
+from streamer.privacy.prices import FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,13 @@ class Counting(Generic[Item]):
         return Counted(holdings, active, number, exhausted, tally)
 
     def charge(self, counted: Counted[Item], decision: Decision) -> Charges:
-        """Charge the active holders of every reported item, and return what each is charged."""
+        """Charge the active holders of every item that is reported or gone, and return what each
+        is charged."""
         users, items = counted.holdings.users, counted.holdings.items
         price = np.zeros(items.max(initial=-1) + 1, dtype=np.uint16)
         held = decision.items < len(price)
         price[decision.items[held]] = decision.prices[held]
+        price[decision.gone[decision.gone < len(price)]] = FULL
         prices = price[items]
         reported = np.flatnonzero((prices > 0) & counted.active)
         if not len(reported):

@@ -1,27 +1,30 @@
 """Deciding: which items are asked about, with which noise, and what is reported.
 
 The only owner of randomness. It sees tallies and never a user. Its only state between steps
-is which items rest. That is a function of earlier decisions, so it costs no privacy.
+is which items are public or rest. That is a function of earlier decisions, so it costs no
+privacy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol
+from typing import Any, Generic, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamer.errors import MonitorError
+from streamer.monitors.attention import Agenda, Pace, Rule, rule_of
 from streamer.monitors.declared import DeclaredItems
 from streamer.monitors.perturbation import Noise, noise_of
-from streamer.monitors.refresh import Refresh
-from streamer.monitors.seam import Decision, Item, Items, Tally
+from streamer.monitors.seam import Decision, Hitter, Item, Items, Tally
 from streamer.privacy.binomial import draw_binomial
 from streamer.privacy.randomness import RandomBytes, secure_bytes
-from streamer.privacy.terms import Domain
+from streamer.privacy.terms import Attention, Domain
 from streamer.privacy.threshold import Plan
+
+_NOTHING_PUBLIC: Agenda[Any] = Agenda()
 
 
 class Questions(Protocol[Item]):
@@ -32,8 +35,8 @@ class Questions(Protocol[Item]):
         """Whether something may be reported in a step in which nobody holds anything."""
         ...
 
-    def ask(self, tally: Tally[Item], resting: Collection[Item]) -> Decision:
-        """Ask about every item except the resting ones."""
+    def ask(self, tally: Tally[Item], agenda: Agenda[Item]) -> Decision:
+        """Ask what is on the agenda, and for the values of all other items."""
         ...
 
 
@@ -63,43 +66,63 @@ class NoisyThreshold(Generic[Item]):
     def asks_unheld(self) -> bool:
         return len(self._declared) > 0
 
-    def ask(self, tally: Tally[Item], resting: Collection[Item] = ()) -> Decision:
-        """Held items, each at its threshold, and declared items that nobody holds."""
-        plan = self._plan
+    def ask(self, tally: Tally[Item], agenda: Agenda[Item] = _NOTHING_PUBLIC) -> Decision:
+        """Held items and public ones, each at its threshold, and declared items that nobody
+        holds."""
         places = self._declared.held(tally)
-        asked = self._asked(tally, places, resting)
-        items, is_declared = tally.items[asked], places[asked] >= 0
-        thresholds = np.where(is_declared, self._declared_threshold, plan.threshold)
-        estimates = tally.holders[asked] + self._noise.draw(len(items))
-        above = estimates >= thresholds
-        found = _Found(items[above], estimates[above], thresholds[above])
+        quiet = self._quiet(tally, places, agenda)
+        found = self._values(tally.items[quiet], tally.holders[quiet], places[quiet] >= 0)
+        if agenda.values:
+            found = found.with_more(
+                self._values(*_public(tally, agenda.values), self._is_declared(agenda.values))
+            )
         if self.asks_unheld:
-            found = found.with_more(self._unheld(tally, places, resting))
-        return Decision(
-            tally.step, found.items, found.estimates, plan.calibration.prices(found.excess)
-        )
+            found = found.with_more(self._unheld(tally, places, agenda))
+        prices = self._plan.calibration.prices(found.excess)
+        gone = self._gone(tally, agenda.checks)
+        return Decision(tally.step, found.items, found.estimates, prices, gone)
 
-    def _asked(
-        self, tally: Tally[Item], places: Items, resting: Collection[Item]
-    ) -> NDArray[np.bool_]:
-        """Which items of a tally are asked about."""
+    def _values(
+        self, items: Items, holders: NDArray[np.int64], is_declared: NDArray[np.bool_]
+    ) -> _Found:
+        """Ask for values. The answer is one only if it reaches the threshold."""
+        thresholds = np.where(is_declared, self._declared_threshold, self._plan.threshold)
+        estimates = holders + self._noise.draw(len(items))
+        above = estimates >= thresholds
+        return _Found(items[above], estimates[above], thresholds[above])
+
+    def _gone(self, tally: Tally[Item], checks: Sequence[Item]) -> Items:
+        """Ask public items whether they are still there. Their noisy counts go nowhere."""
+        if not checks:
+            return np.empty(0, dtype=np.int64)
+        items, holders = _public(tally, checks)
+        declared = self._is_declared(checks)
+        exits = [self._plan.exit_threshold_of(each) for each in declared.tolist()]
+        is_there = holders + self._noise.draw(len(items)) >= np.array(exits, dtype=np.int64)
+        return np.sort(items[~is_there])
+
+    def _quiet(self, tally: Tally[Item], places: Items, agenda: Agenda[Item]) -> NDArray[np.bool_]:
+        """Which items of a tally are neither public nor resting, and can be reported."""
         numbers = tally.numbers
-        asked = np.ones(len(tally.items), dtype=np.bool_)
+        quiet = np.ones(len(tally.items), dtype=np.bool_)
         if self._plan.workload.domain is Domain.DECLARED:
-            asked &= places >= 0
-        asleep = [numbers[item] for item in resting if item in numbers]
-        if asleep:
-            asked &= ~np.isin(tally.items, asleep)
-        return asked
+            quiet &= places >= 0
+        others = [numbers[item] for item in agenda.named if item in numbers]
+        if others:
+            quiet &= ~np.isin(tally.items, others)
+        return quiet
 
-    def _unheld(self, tally: Tally[Item], places: Items, resting: Collection[Item]) -> _Found:
-        """The reports among declared items that nobody holds.
+    def _is_declared(self, items: Sequence[Item]) -> NDArray[np.bool_]:
+        return np.array([item in self._declared for item in items], dtype=np.bool_)
+
+    def _unheld(self, tally: Tally[Item], places: Items, agenda: Agenda[Item]) -> _Found:
+        """The reports among declared items that nobody holds and that are not public.
 
         Each passes with probability Pr[Z >= t], independently: their number is
         binomial, and which ones they are is uniform. Given that it passes, Z has the law
         of w >= t, whatever v̄ was, because t is not below the cap of v̄.
         """
-        excluded = np.union1d(places[places >= 0], self._declared.places(resting))
+        excluded = np.union1d(places[places >= 0], self._declared.places(agenda.named))
         unheld = len(self._declared) - len(excluded)
         number = draw_binomial(unheld, self._unheld_passes, self._random_bytes)
         threshold = self._declared_threshold
@@ -109,6 +132,15 @@ class NoisyThreshold(Generic[Item]):
             self._noise.draw_at_least(threshold, number),
             np.full(number, threshold, dtype=np.int64),
         )
+
+
+def _public(tally: Tally[Item], items: Sequence[Item]) -> tuple[Items, NDArray[np.int64]]:
+    """The numbers of public items in a step, and how many active users hold each: maybe none."""
+    numbers = np.array([tally.numbers[item] for item in items], dtype=np.int64)
+    holders = np.zeros(len(numbers), dtype=np.int64)
+    _, there, places = np.intersect1d(numbers, tally.items, assume_unique=True, return_indices=True)
+    holders[there] = tally.holders[places]
+    return numbers, holders
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,26 +173,39 @@ class Deciding(Generic[Item]):
         """`questions`: scripted in tests and experiments."""
         self._make_questions = questions
         self._questions: Questions[Item] | None = None
-        self._refresh: Refresh[Item] = Refresh()
+        self._rule: Rule[Item] = rule_of(Pace())
         self._decided: int | None = None
+        self.public: tuple[Hitter[Item], ...] = ()
+        """What the last decided step says about each public item, ordered by item."""
 
     @property
     def asks_unheld(self) -> bool:
         """Whether something may be reported in a step in which nobody holds anything."""
-        return self._questions is not None and self._questions.asks_unheld
+        asks = self._questions is not None and self._questions.asks_unheld
+        return asks or self._rule.asks_unheld
 
-    def begin(self, plan: Plan, refresh_steps: int = 1, declared: Sequence[Item] = ()) -> None:
-        """Start a budget period with its plan and declared items. Resting items keep resting."""
+    def begin(self, plan: Plan, pace: Pace, declared: Sequence[Item] = ()) -> None:
+        """Start a budget period with its plan, pace and declared items. Public items stay public,
+        and resting ones keep resting, unless the rule of attention changes."""
+        if pace.attention is Attention.CHANGES and plan.exit_threshold is None:
+            raise MonitorError("the plan does not cover the question whether an item is there")
         self._questions = self._make_questions(plan, declared)
-        self._refresh.steps = refresh_steps
+        self._take_up(pace)
 
-    def restore(self, decided: int, resting: Mapping[Item, int]) -> None:
-        """Restore the last decided step, and the step in which each resting item is asked again."""
+    def restore(
+        self, decided: int, past: Iterable[tuple[int, Pace, Sequence[Hitter[Item]]]]
+    ) -> None:
+        """Restore the last decided step, and what earlier steps said, in order: step, the pace of
+        its period, and the hitters."""
         self._decided = decided
-        self._refresh.restore(resting)
+        pace = self._rule.pace
+        for step, its_pace, hitters in past:
+            self._take_up(its_pace)
+            self._rule.restore(step, hitters)
+        self._take_up(pace)
 
     def decide(self, tally: Tally[Item]) -> Decision:
-        """What is reported in the tally's step, which must be later than all decided steps."""
+        """The answers in the tally's step, which must be later than all decided steps."""
         if self._questions is None:
             raise MonitorError("no budget period has begun: nothing can be decided")
         step = tally.step
@@ -170,6 +215,14 @@ class Deciding(Generic[Item]):
             )
         # Set before any noise is drawn: even after a failure, this step is never asked again.
         self._decided = step
-        decision = self._questions.ask(tally, self._refresh.resting(step))
-        self._refresh.note(step, tally.numbers.names(decision.items))
+        decision = self._questions.ask(tally, self._rule.agenda(step))
+        names = tally.numbers.names
+        reported = zip(names(decision.items), decision.estimates.tolist(), strict=True)
+        self.public = self._rule.note(step, dict(reported), names(decision.gone))
         return decision
+
+    def _take_up(self, pace: Pace) -> None:
+        if self._rule.pace.attention is pace.attention:
+            self._rule.pace = pace
+        else:
+            self._rule = rule_of(pace)

@@ -22,6 +22,9 @@ class DeclaredItems(Generic[Item]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def __contains__(self, item: object) -> bool:
+        return item in self._places
+
     def held(self, tally: Tally[Item]) -> Items:
         """The place of each item of a tally; -1 for an item that is not declared."""
         if not self._places:

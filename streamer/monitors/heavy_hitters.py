@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from streamer.errors import MonitorError
+from streamer.monitors.attention import Pace, pace_of
 from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.counting import Counted, Counting
 from streamer.monitors.deciding import Deciding
-from streamer.monitors.seam import Decision, Holdings, Items, OwnNumbers, Tally, Users
+from streamer.monitors.seam import Decision, Hitter, Holdings, Items, OwnNumbers, Tally, Users
 from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
 
@@ -25,22 +26,26 @@ _NUMBERS = OwnNumbers()
 
 
 class HeavyHitterMonitor:
-    """ThresholdMonitorEvolving for all items of a step at once, with budget periods."""
+    """ThresholdMonitorEvolving for all items of a step at once, with budget periods.
+
+    Items stay public over period boundaries, as in the service.
+    """
 
     def __init__(
         self,
         plan: Plan,
-        refresh: int = 1,
+        pace: Pace | None = None,
         counting: Counting[int] | None = None,
         deciding: Deciding[int] | None = None,
     ) -> None:
+        """`pace`: how often items are asked for their value, the plan's if not given."""
         self.plan = plan
         self._counting: Counting[int] = counting or Counting()
         self._deciding: Deciding[int] = deciding or Deciding()
         # In a declared domain the items are the whole numbers below its size.
         is_declared = plan.workload.domain is Domain.DECLARED
         self._declared = range(plan.workload.items if is_declared else plan.workload.declared)
-        self._deciding.begin(plan, refresh, self._declared)
+        self._deciding.begin(plan, pace or pace_of(plan), self._declared)
         self._begin_counting()
         self._period: int | None = None
 
@@ -48,6 +53,12 @@ class HeavyHitterMonitor:
     def counters(self) -> Counters:
         """What each user was charged in the current period."""
         return self._counting.counters
+
+    @property
+    def public(self) -> tuple[Hitter[int], ...]:
+        """What the last step says about each public item: whether it is new, ongoing, back or
+        gone, since when, and its last value."""
+        return self._deciding.public
 
     def observe(self, step: int, users: Users, items: Items) -> Decision:
         """Process one whole step: users, in any order, and the item that each of them holds.
@@ -74,7 +85,8 @@ class HeavyHitterMonitor:
         return self._deciding.decide(tally)
 
     def charge(self, counted: Counted[int], decision: Decision) -> Charges:
-        """Charge the active holders of every reported item, and return what each is charged."""
+        """Charge the active holders of every item that is reported or gone, and return what each
+        is charged."""
         return self._counting.charge(counted, decision)
 
     def _enter(self, period: int) -> None:

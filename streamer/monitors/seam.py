@@ -9,16 +9,25 @@ maps items to numbers; the caller chooses the type of items (texts in the servic
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.monitors.states import State
 from streamer.privacy.prices import FULL
 
-Item = TypeVar("Item", bound=Hashable)
+
+class AnItem(Protocol):
+    """What can be an item: something with an order, such as a text or a number."""
+
+    def __hash__(self) -> int: ...
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+Item = TypeVar("Item", bound=AnItem)
 Users = NDArray[np.uint64]
 """Users as 64-bit numbers: positions in a list in the library, pseudonyms in the service."""
 Items = NDArray[np.int64]
@@ -62,15 +71,17 @@ class Tally(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is reported in a step: items in ascending order with their noisy counts f̂.
+    """The answers of a step: items in ascending order with their noisy counts f̂.
 
-    `prices`: what each report costs every active holder of its item.
+    `prices`: what each report costs every active holder of its item. `gone`: public items that
+    are no longer there, in ascending order; that answer has the full price.
     """
 
     step: int
     items: Items
     estimates: NDArray[np.int64]
     prices: Units
+    gone: Items = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
     def flat(cls, step: int, items: Items, estimates: NDArray[np.int64]) -> Decision:
@@ -80,10 +91,18 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Hitter(Generic[Item]):
-    """A reported item with its noisy number of holders."""
+    """What a step says about an item: it is public, or has just gone.
+
+    `estimate`: the noisy number of holders; None if the step has no value of the item.
+    `since`: the first step of this stretch in which the item is public. `valued_at`: the step
+    of its last value. Ledgers of 0.1.0 have neither: there every hitter has a value.
+    """
 
     item: Item
-    estimate: int
+    estimate: int | None
+    state: State = State.NEW
+    since: int | None = None
+    valued_at: int | None = None
 
 
 class Numbers(dict[Item, int]):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from streamer.errors import SettingError
+from streamer.errors import MonitorError, SettingError
 from streamer.privacy.calibration import RESERVE, Calibration, calibrate, sketch
 from streamer.privacy.guarantee import (
     Guarantee,
@@ -23,6 +23,7 @@ from streamer.privacy.guarantee import (
     check_whole,
 )
 from streamer.privacy.law import NoiseLaw
+from streamer.privacy.prices import FULL
 from streamer.privacy.search import least_point, smallest_true
 from streamer.privacy.terms import Attention, Domain, Method
 
@@ -107,7 +108,8 @@ class Plan:
 
     Stored in ledgers: fields that 0.1.0 did not have have defaults. `exit_threshold`: what is
     below it is gone, if the plan covers that question. `declared_threshold` and its exit are for
-    the declared items of an open domain.
+    the declared items of an open domain. `value_every_steps`: how often an item that stays public
+    is asked for its value, if it is mostly asked whether it is still there.
     """
 
     workload: Workload
@@ -116,6 +118,7 @@ class Plan:
     exit_threshold: int | None = None
     declared_threshold: int | None = None
     declared_exit_threshold: int | None = None
+    value_every_steps: int = 1
 
     @property
     def guarantee(self) -> Guarantee:
@@ -130,6 +133,15 @@ class Plan:
         if is_declared and self.declared_threshold is not None:
             return self.declared_threshold
         return self.threshold
+
+    def exit_threshold_of(self, is_declared: bool) -> int:
+        """The least noisy count with which a public item is still there."""
+        exits = self.exit_threshold
+        if is_declared and self.declared_exit_threshold is not None:
+            exits = self.declared_exit_threshold
+        if exits is None:
+            raise MonitorError("the plan does not cover the question whether an item is there")
+        return exits
 
     @property
     def attention(self) -> Attention:
@@ -193,10 +205,13 @@ def plan(
     the guarantee or the limit; not meeting β is the user's choice. Without `attention` it is
     "changes" if the method covers that.
     """
-    if attention is None:
-        covered = method == Method.HORIZON
-        attention = Attention.CHANGES if covered else Attention.EVERY_STEP
+    attention = default_attention(method) if attention is None else attention
     return _Planner(guarantee, workload, method, attention).plan(threshold)
+
+
+def default_attention(method: Method) -> Attention:
+    """ "changes" if the method covers that."""
+    return Attention.CHANGES if method == Method.HORIZON else Attention.EVERY_STEP
 
 
 def threshold_with(planned: Plan, items_per_step: int) -> int:
@@ -284,6 +299,7 @@ class _Planner:
             self._exit_threshold(calibration, threshold),
             declared,
             self._exit_threshold(calibration, declared),
+            self._value_every_steps(calibration),
         )
 
     def _exit_threshold(self, calibration: Calibration, threshold: int | None) -> int | None:
@@ -293,6 +309,16 @@ class _Planner:
             return None
         tail = self._workload.beta / self._workload.period_steps
         return max(1, threshold + calibration.law.largest_bound(tail))
+
+    def _value_every_steps(self, calibration: Calibration) -> int:
+        """So often that an item that is public and loud for a whole period costs its holders
+        about half of their budget; rounded up to one digit."""
+        if not calibration.kinds.still_there:
+            return 1
+        units = 2 * calibration.kinds.loud * self._workload.period_steps
+        exact = -(-units // (FULL * self._guarantee.contributions))
+        unit = int("1".ljust(len(str(exact)), "0"))
+        return -(-exact // unit) * unit
 
     def _false_threshold(self, calibration: Calibration) -> int:
         """The smallest t that seldom reports one of the items that are asked about unheld."""

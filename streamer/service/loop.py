@@ -132,14 +132,14 @@ class Loop:
         """Close the steps that are due, and let results leave when their moment has come."""
         engine = self._engine
         while await self._pipeline.release(self._released()):
-            through = self._progress.closable()
-            if through is None:
-                return
             goal = self._current_goal()
-            if engine.has_closed(min(through, goal)):
-                if engine.closed == goal:
-                    self._pipeline.hold_quiet_steps()
-                    await self._pipeline.release(self._released())
+            if engine.has_closed(goal):
+                # After a restart too, however much there is to read first.
+                self._pipeline.hold_quiet_steps()
+                await self._pipeline.release(self._released())
+                return
+            through = self._progress.closable()
+            if through is None or engine.has_closed(min(through, goal)):
                 return
             if self._rejects is not None:
                 # The offsets in the ledger are about to move past what was rejected.

@@ -13,6 +13,8 @@ from pathlib import Path
 from streamer.errors import SettingError
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import KEY, JournalDirectory
+from streamer.privacy.terms import Attention
+from streamer.privacy.threshold import default_attention
 from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.events import EventDecoder, Limits
 from streamer.stream.fate import FateRule
@@ -65,9 +67,30 @@ def terms_of(settings: PrivacySettings, stream: StreamSettings) -> Terms:
     """The terms, planned once here so that wrong ones are refused at the start."""
     values = {**settings.model_dump(), **stream.model_dump()}
     values["declared_items"] = declared_of(settings, stream)
+    values["attention"] = _attention(settings)
     terms = Terms(**{field.name: values[field.name] for field in fields(Terms)})
     terms.plan()
     return terms
+
+
+def _attention(settings: PrivacySettings) -> Attention:
+    """As set, or the best that the calibration covers."""
+    attention = settings.attention or default_attention(settings.calibration)
+    if attention is Attention.CHANGES and settings.refresh_steps != 1:
+        raise SettingError(
+            "privacy.refresh_steps",
+            settings.refresh_steps,
+            "with privacy.attention changes no item rests; remove it (privacy.value_every_steps "
+            "says how often a lasting item gets a value), or set privacy.attention to every_step",
+        )
+    if attention is Attention.EVERY_STEP and settings.value_every_steps is not None:
+        raise SettingError(
+            "privacy.value_every_steps",
+            settings.value_every_steps,
+            "with privacy.attention every_step every item is asked for its value in every step; "
+            "remove it, or set privacy.attention to changes",
+        )
+    return attention
 
 
 def declared_of(settings: PrivacySettings, stream: StreamSettings) -> tuple[str, ...]:

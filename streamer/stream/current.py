@@ -1,4 +1,4 @@
-"""Which reported items are current, since when, and whether they are growing.
+"""Which items are public now, since when, and whether they are growing.
 
 Computed from publications only, so it is safe to show anywhere.
 """
@@ -14,6 +14,7 @@ from statistics import fmean
 
 from msgspec import UNSET
 
+from streamer.monitors.states import State
 from streamer.stream.publication import Publication
 from streamer.stream.records import ResultRecord
 
@@ -35,9 +36,14 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CurrentItem:
-    """The latest report of an item, the step of its first report in the run, and the trend."""
+    """The latest record of an item, its last record with a value, the first step of the stretch
+    in which it is public, and the trend of its values.
+
+    `valued` is None if that record is older than what is known.
+    """
 
     latest: ResultRecord
+    valued: ResultRecord | None
     since: int
     trend: Trend
 
@@ -51,27 +57,31 @@ class _Value:
     above: int
 
     @classmethod
-    def of(cls, result: ResultRecord) -> _Value:
-        if result.low is UNSET or result.high is UNSET:  # written by 0.1.0
-            return cls(result.estimate, result.margin, result.margin)
+    def of(cls, result: ResultRecord) -> _Value | None:
+        """None: the record has no value."""
+        estimate, low, high = result.estimate, result.low, result.high
+        if estimate is None:
+            return None
+        if low is UNSET or low is None or high is UNSET or high is None:  # written by 0.1.0
+            return cls(estimate, result.margin, result.margin)
         # Near the threshold the whole interval may be below the estimate.
-        above = max(0, result.high - result.estimate)
-        return cls(result.estimate, result.estimate - result.low, above)
+        return cls(estimate, estimate - low, max(0, high - estimate))
 
 
 @dataclass(slots=True)
 class _Run:
-    """Consecutive reports of one item, without a long gap."""
+    """Records of one stretch in which an item is public."""
 
     since: int
     latest: ResultRecord
     rest: int
-    """How many steps after its latest report the item is checked again."""
+    """How many steps after its latest record the item is checked again."""
     values: deque[_Value]
+    valued: ResultRecord | None = None
 
     def is_current(self, step: int) -> bool:
         """A reported item is not checked again for `rest` steps: its report stays valid."""
-        return step - self.latest.step < self.rest
+        return self.latest.state is not State.GONE and step - self.latest.step < self.rest
 
     def continues_at(self, step: int) -> bool:
         """A single missed report does not end a run."""
@@ -107,22 +117,27 @@ class CurrentHitters:
             }
 
     def now(self) -> list[CurrentItem]:
-        """Items that were reported in the last step, or earlier and are resting since then; the
-        largest estimate first."""
+        """Items that are public after the last step, or were reported earlier and are resting
+        since then; the largest last value first."""
         if self._through is None:
             return []
         current = [run for run in self._runs.values() if run.is_current(self._through)]
-        current.sort(key=lambda run: (-run.latest.estimate, run.latest.item))
-        return [CurrentItem(run.latest, run.since, _trend(run)) for run in current]
+        found = [CurrentItem(run.latest, run.valued, run.since, _trend(run)) for run in current]
+        found.sort(key=lambda each: (-_last_estimate(each), each.latest.item))
+        return found
 
     def _note(self, results: Iterable[ResultRecord]) -> None:
         for result in results:
             run = self._runs.get(result.item)
-            if run is None or not run.continues_at(result.step):
-                run = _Run(result.step, result, self._refresh_steps, deque(maxlen=_COMPARED))
+            if run is None or not _continues(run, result):
+                since = result.step if result.since is UNSET else result.since
+                run = _Run(since, result, self._refresh_steps, deque(maxlen=_COMPARED))
                 self._runs[result.item] = run
             run.latest, run.rest = result, self._refresh_steps
-            run.values.append(_Value.of(result))
+            value = _Value.of(result)
+            if value is not None:
+                run.valued = result
+                run.values.append(value)
 
 
 def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRecord]]:
@@ -132,10 +147,22 @@ def results_by_step(publication: Publication) -> defaultdict[int, list[ResultRec
     return by_step
 
 
+def _continues(run: _Run, result: ResultRecord) -> bool:
+    """Whether a record belongs to the same stretch. Those of 0.1.0 do not say so."""
+    if result.since is UNSET:
+        return run.continues_at(result.step)
+    return run.since == result.since
+
+
+def _last_estimate(item: CurrentItem) -> int:
+    estimate = None if item.valued is None else item.valued.estimate
+    return 0 if estimate is None else estimate
+
+
 def _trend(run: _Run) -> Trend:
     """Compare the later half of the reports with the earlier half."""
     values = list(run.values)
-    if len(values) == 1:
+    if len(values) <= 1:
         return Trend.NEW
     before, after = values[: len(values) // 2], values[len(values) // 2 :]
     change = fmean(each.estimate for each in after) - fmean(each.estimate for each in before)

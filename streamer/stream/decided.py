@@ -16,7 +16,8 @@ class Decided:
     How runs are split is internal: see `publication` for what is published about them.
 
     `charges`: the pseudonyms of the users that the decision charges, and how much each.
-    Hitters are ordered by item, so their order reveals nothing else.
+    `hitters`: what the step says about each item that is public or has just gone, ordered by
+    item, so that their order reveals nothing else.
     """
 
     step: int

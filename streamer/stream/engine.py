@@ -7,14 +7,13 @@ next step is closed: the engine has moved on, and no step is ever decided twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from streamer.errors import MonitorError
 from streamer.monitors.counters import Charges, Counters
 from streamer.monitors.counting import Counting
 from streamer.monitors.deciding import Deciding, MakeQuestions, NoisyThreshold
-from streamer.monitors.seam import Decision, Hitter, Numbering
 from streamer.stream.buffer import StepBuffer
 from streamer.stream.decided import Decided
 from streamer.stream.intake import Intake
@@ -33,8 +32,8 @@ class EngineState:
     period: Period
     charges: Charges
     """Of this period."""
-    resting: Mapping[str, int] = field(default_factory=dict)
-    """Resting items, and the step in which each is checked again."""
+    recent: Sequence[Decided] = ()
+    """The last decisions, oldest first: they say which items are public and which rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,8 @@ class Engine:
             intake.begin(state.closed + 1)
             self._begin(state.period)
             self.counters.restore(state.charges)
-            self._deciding.restore(state.closed, state.resting)
+            past = ((each.step, each.period.pace, each.hitters) for each in state.recent)
+            self._deciding.restore(state.closed, past)
 
     @property
     def counters(self) -> Counters:
@@ -138,10 +138,10 @@ class Engine:
         decision = self._deciding.decide(counted.tally)
         charges = self._counting.charge(counted, decision)
         self.turnout = Turnout(len(buffer), counted.users, counted.exhausted, len(counted.active))
-        return Decided(step, step, period, _hitters(decision, counted.tally.numbers), charges)
+        return Decided(step, step, period, self._deciding.public, charges)
 
     def _empty(self, first: int, through: int) -> Decided:
-        """No user holds an item: no question is asked and nobody is charged."""
+        """No user holds an item and none is public: no question is asked and nobody is charged."""
         last = min([through, *(step - 1 for step in self.intake.open_steps)])
         if self.terms_pending and self.period is not None and first < self.period.end:
             last = min(last, self.period.end - 1)
@@ -162,10 +162,4 @@ class Engine:
         """Start a period with fresh counters: nobody has been charged in it."""
         self.period = period
         self._counting.begin(period.terms.contributions, period.terms.items_per_step)
-        self._deciding.begin(period.plan, period.terms.refresh_steps, period.terms.declared_items)
-
-
-def _hitters(decision: Decision, numbers: Numbering[str]) -> tuple[Hitter[str], ...]:
-    """The reported items, sorted by text."""
-    named = zip(numbers.names(decision.items), decision.estimates.tolist(), strict=True)
-    return tuple(Hitter(item, estimate) for item, estimate in sorted(named))
+        self._deciding.begin(period.plan, period.pace, period.terms.declared_items)

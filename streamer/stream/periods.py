@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
+from streamer.monitors.attention import Pace
 from streamer.privacy.guarantee import Guarantee, check_whole
 from streamer.privacy.interval import interval
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Attention, Domain, Method, Neighbours
 from streamer.privacy.threshold import MOST_STEPS, Plan, Workload, plan
 
 
@@ -39,27 +41,44 @@ class Terms:
     """Asked about in every step, in ascending order."""
     open_domain: bool = True
     """Whether other items than the declared ones are asked about."""
+    attention: Attention = Attention.EVERY_STEP
+    """Ledgers of 0.1.0 ask every item for its value in every step."""
+    value_every_steps: int | None = None
+    """Set by the user; None if planned."""
 
     def __post_init__(self) -> None:
         check_whole("refresh_steps", self.refresh_steps, 1, MOST_STEPS)
+        if self.value_every_steps is not None:
+            check_whole("value_every_steps", self.value_every_steps, 1, MOST_STEPS)
 
     def declares(self, item: str) -> bool:
         place = bisect_left(self.declared_items, item)
         return self.declared_items[place : place + 1] == (item,)
 
+    def pace(self, planned: Plan) -> Pace:
+        """How often items are asked for their value."""
+        value_every_steps = self.value_every_steps or planned.value_every_steps
+        return Pace(self.attention, self.refresh_steps, value_every_steps)
+
     def plan(self) -> Plan:
-        guarantee = Guarantee(self.epsilon, self.delta, self.contributions, self.neighbours)
-        declared = len(self.declared_items)
-        is_open = self.open_domain
-        workload = Workload(
-            *(self.period_steps, self.items if is_open else declared, self.beta),
-            domain=Domain.OPEN if is_open else Domain.DECLARED,
-            users=self.users,
-            step_seconds=self.step_seconds,
-            items_per_step=self.items_per_step,
-            declared=declared if is_open else 0,
-        )
-        return plan(guarantee, workload, self.calibration, self.threshold)
+        return _plan(self)
+
+
+@lru_cache(maxsize=8)
+def _plan(terms: Terms) -> Plan:
+    """Made once for all periods with the same terms: it takes a while."""
+    guarantee = Guarantee(terms.epsilon, terms.delta, terms.contributions, terms.neighbours)
+    declared = len(terms.declared_items)
+    is_open = terms.open_domain
+    workload = Workload(
+        *(terms.period_steps, terms.items if is_open else declared, terms.beta),
+        domain=Domain.OPEN if is_open else Domain.DECLARED,
+        users=terms.users,
+        step_seconds=terms.step_seconds,
+        items_per_step=terms.items_per_step,
+        declared=declared if is_open else 0,
+    )
+    return plan(guarantee, workload, terms.calibration, terms.threshold, terms.attention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,11 @@ class Period:
     def end(self) -> int:
         """The first step after the period."""
         return self.first + self.terms.period_steps
+
+    @property
+    def pace(self) -> Pace:
+        """How often items are asked for their value in this period."""
+        return self.terms.pace(self.plan)
 
     def interval(self, item: str, estimate: int) -> tuple[int, int]:
         """The numbers of users that explain a report: from low to high.

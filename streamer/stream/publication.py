@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
 from streamer.stream.records import ResultRecord, StepRecord
@@ -129,15 +131,21 @@ class Recorder:
         period, timing = decided.period, self._timing
         start, end = (format_rfc3339(each(decided.step)) for each in (timing.start, timing.end))
         for hitter in decided.hitters:
-            low, high = period.interval(hitter.item, hitter.estimate)
+            estimate = hitter.estimate
+            low = high = None
+            if estimate is not None:
+                low, high = period.interval(hitter.item, estimate)
             yield ResultRecord(
                 step=decided.step,
                 start=start,
                 end=end,
                 item=hitter.item,
-                estimate=hitter.estimate,
+                state=UNSET if hitter.since is None else hitter.state,
+                since=UNSET if hitter.since is None else hitter.since,
+                estimate=estimate,
                 low=low,
                 high=high,
+                valued_at=UNSET if hitter.valued_at is None else hitter.valued_at,
                 margin=period.margin,
                 threshold=period.threshold_of(hitter.item),
                 epsilon=period.terms.epsilon,

@@ -7,20 +7,48 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from streamer.monitors.states import State
+
 Step = Annotated[int, Meta(description="Number of the step: floor((time - epoch) / step length).")]
 Start = Annotated[str, Meta(description="Start of the step, RFC 3339.")]
 End = Annotated[str, Meta(description="End of the step, exclusive.")]
 Number = Annotated[int, Meta(description="Budget period of the step.")]
-Estimate = Annotated[int, Meta(description="Estimated number of users, with noise.")]
-Low = Annotated[
-    int,
+ItemState = Annotated[
+    State,
     Meta(
-        description="Lower end of the 95% interval of the number of users, given that the item was "
-        "reported. Missing in records of 0.1.0."
+        description="new: reported, and not public before. ongoing: public before, and still "
+        "there. back: reported again, after it was gone. gone: no longer there. Missing in records "
+        "of 0.1.0, which are reports."
     ),
 ]
-High = Annotated[
-    int, Meta(description="Upper end of the same interval. Missing in records of 0.1.0.")
+Since = Annotated[
+    int,
+    Meta(
+        description="First step of this stretch in which the item is public. Missing in records of "
+        "0.1.0."
+    ),
+]
+Estimate = Annotated[
+    int | None,
+    Meta(
+        description="Estimated number of users, with noise. Null if the step has no value of the "
+        "item: it is still there, or gone."
+    ),
+]
+Low = Annotated[
+    int | None,
+    Meta(
+        description="Lower end of the 95% interval of the number of users, given that the item was "
+        "reported. Null without an estimate, and missing in records of 0.1.0."
+    ),
+]
+High = Annotated[int | None, Meta(description="Upper end of the same interval.")]
+ValuedAt = Annotated[
+    int,
+    Meta(
+        description="Step of the item's last estimate: this step, if there is one. Missing in "
+        "records of 0.1.0."
+    ),
 ]
 Margin = Annotated[
     int,
@@ -33,15 +61,19 @@ Margin = Annotated[
 
 
 class ResultRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One heavy hitter of a step. The record key is the item."""
+    """What a step says about an item: one record a step while it is public, and one when it is
+    gone. The record key is the item."""
 
     step: Step
     start: Start
     end: End
     item: Annotated[str, Meta(description="The reported item.")]
+    state: ItemState | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
     estimate: Estimate
     low: Low | UnsetType = UNSET
     high: High | UnsetType = UNSET
+    valued_at: ValuedAt | UnsetType = UNSET
     margin: Margin
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
     epsilon: Annotated[float, Meta(description="ε of the guarantee, per user and period.")]

@@ -10,20 +10,49 @@ from msgspec import UNSET, Meta, UnsetType, structs
 
 from streamer.stream.current import CurrentHitters, Trend, results_by_step
 from streamer.stream.publication import Publication
-from streamer.stream.records import Estimate, High, Low, Margin, ResultRecord, StepRecord
+from streamer.stream.records import (
+    Estimate,
+    High,
+    ItemState,
+    Low,
+    Margin,
+    ResultRecord,
+    Since,
+    StepRecord,
+    ValuedAt,
+)
+
+
+class LastValue(msgspec.Struct, frozen=True, kw_only=True):
+    """The last estimate of an item."""
+
+    step: Annotated[int, Meta(description="The step of the estimate.")]
+    end: Annotated[str, Meta(description="End of that step, exclusive.")]
+    estimate: Annotated[int, Meta(description="Estimated number of users, with noise.")]
+    low: Low | UnsetType = UNSET
+    high: High | UnsetType = UNSET
 
 
 class CurrentHitter(ResultRecord, frozen=True, kw_only=True):
-    """The latest report of an item that is trending now."""
+    """The latest record of an item that is trending now."""
 
     trend: Annotated[
         Trend,
         Meta(
-            description="Growing or shrinking if the latest reports differ from earlier ones by "
+            description="Growing or shrinking if the latest estimates differ from earlier ones by "
             "more than their intervals explain; new if there are no earlier ones."
         ),
     ]
-    since: Annotated[int, Meta(description="First step of its current run of reports.")]
+    since: Annotated[
+        int, Meta(description="First step of this stretch in which the item is public.")
+    ]
+    value: Annotated[
+        LastValue | None,
+        Meta(
+            description="Its last estimate, of this step or an earlier one; null if that is older "
+            "than what is available."
+        ),
+    ] = None
 
 
 class Current(msgspec.Struct, frozen=True):
@@ -35,19 +64,22 @@ class Current(msgspec.Struct, frozen=True):
     hitters: Annotated[
         tuple[CurrentHitter, ...],
         Meta(
-            description="Items reported in the last step, or in the last `refresh_steps` steps if "
-            "reported items are not checked in every step. Largest estimate first."
+            description="Items that are public after the last step. With attention every_step: "
+            "items reported in the last `refresh_steps` steps. Largest last estimate first."
         ),
     ]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One heavy hitter of the enclosing step."""
+    """What the enclosing step says about an item."""
 
     item: Annotated[str, Meta(description="The reported item.")]
+    state: ItemState | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
     estimate: Estimate
     low: Low | UnsetType = UNSET
     high: High | UnsetType = UNSET
+    valued_at: ValuedAt | UnsetType = UNSET
     margin: Margin
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
 
@@ -92,7 +124,11 @@ class Promise(msgspec.Struct, frozen=True):
     step_seconds: Annotated[float, Meta(description="Length of a step, in seconds.")]
     period_steps: Annotated[int, Meta(description="Steps in a budget period.")]
     refresh_steps: Annotated[
-        int, Meta(description="A reported item is checked again after this many steps.")
+        int,
+        Meta(
+            description="With attention every_step, a reported item is checked again after this "
+            "many steps."
+        ),
     ]
     threshold: Annotated[int, Meta(description="Estimates at or above this are reported.")]
     margin: Margin
@@ -101,6 +137,26 @@ class Promise(msgspec.Struct, frozen=True):
     first: Annotated[int | None, Meta(description="First step of the period.")]
     # With defaults, so that `watch` can read a service of 0.1.0.
     noise: Annotated[str, Meta(description="Law of the noise: gaussian or laplace.")] = "laplace"
+    attention: Annotated[
+        str,
+        Meta(
+            description="changes: a public item is mostly asked whether it is still there, which "
+            "costs its holders nothing. every_step: every item is asked for its value."
+        ),
+    ] = "every_step"
+    value_every_steps: Annotated[
+        int | None,
+        Meta(
+            description="With attention changes, the longest time between two estimates of an item "
+            "that stays public, in steps."
+        ),
+    ] = None
+    exit_threshold: Annotated[
+        int | None,
+        Meta(
+            description="With attention changes, an item whose noisy count is below this is gone."
+        ),
+    ] = None
     items_per_step: Annotated[
         int, Meta(description="How many items of a user count in a step, the latest ones.")
     ] = 1
@@ -154,14 +210,7 @@ def closed_steps(publication: Publication) -> list[ClosedStep]:
         ClosedStep(
             **structs.asdict(record),
             results=tuple(
-                Result(
-                    item=each.item,
-                    estimate=each.estimate,
-                    low=each.low,
-                    high=each.high,
-                    margin=each.margin,
-                    threshold=each.threshold,
-                )
+                Result(**{name: getattr(each, name) for name in Result.__struct_fields__})
                 for each in by_step[record.step]
             ),
         )
@@ -176,7 +225,23 @@ def current_at(last: StepRecord, hitters: CurrentHitters) -> Current:
         last.start,
         last.end,
         tuple(
-            CurrentHitter(**structs.asdict(each.latest), trend=each.trend, since=each.since)
+            CurrentHitter(
+                **{**structs.asdict(each.latest), "since": each.since},
+                trend=each.trend,
+                value=_last_value(each.valued),
+            )
             for each in hitters.now()
         ),
+    )
+
+
+def _last_value(valued: ResultRecord | None) -> LastValue | None:
+    if valued is None or valued.estimate is None:
+        return None
+    return LastValue(
+        step=valued.step,
+        end=valued.end,
+        estimate=valued.estimate,
+        low=valued.low,
+        high=valued.high,
     )

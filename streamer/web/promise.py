@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from streamer.privacy.terms import Neighbours
+from streamer.privacy.terms import Attention, Neighbours
 from streamer.privacy.threshold import Plan
 from streamer.stream.periods import Period, Terms
 from streamer.stream.publication import PublicSettings
@@ -34,6 +34,7 @@ def _promise(
     period: Period | None,
     trusts_producers: bool,
 ) -> Promise:
+    has_states = terms.attention is Attention.CHANGES
     return Promise(
         sentence=sentence(terms, plan, timing),
         epsilon=terms.epsilon,
@@ -49,6 +50,9 @@ def _promise(
         users=plan.workload.users or None,
         unique_items_per_year=plan.unique_items_per_year,
         noise=plan.calibration.noise.value,
+        attention=terms.attention.value,
+        value_every_steps=terms.pace(plan).value_every_steps if has_states else None,
+        exit_threshold=plan.exit_threshold if has_states else None,
         items_per_step=terms.items_per_step,
         loud_price=plan.calibration.loud_price,
         loud_excess=plan.calibration.loud_excess if plan.calibration.loud_price < 1 else None,

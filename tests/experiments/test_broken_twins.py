@@ -157,7 +157,7 @@ class OneNoiseForAll:
 
 
 class OnlyHeldItems(NoisyThreshold):
-    def _unheld(self, tally, places, resting):
+    def _unheld(self, tally, places, agenda):
         nothing = np.empty(0, dtype=np.int64)
         return _Found(nothing, nothing, nothing)
 
@@ -165,9 +165,9 @@ class OnlyHeldItems(NoisyThreshold):
 class DeclaredIsWhatIsHeld(NoisyThreshold):
     """The list of declared items is taken from the data: whatever somebody holds is on it."""
 
-    def ask(self, tally, resting=()):
+    def ask(self, tally, agenda):
         self._declared = DeclaredItems(tally.items.tolist())
-        return super().ask(tally, resting)
+        return super().ask(tally, agenda)
 
 
 class ItemsAboveTheBudgetCount(Counting):

@@ -83,13 +83,13 @@ class EngineMonitor:
     def holdings(self, items_per_step, only):
         return self._held
 
-    def ask(self, tally, resting):
+    def ask(self, tally, agenda):
         size = 1 + max(tally.items.max(initial=0), self._others.items.max(initial=0))
         holders = np.zeros(size, dtype=np.int64)
         for part in (tally, self._others):
             holders[part.items] += part.holders
         held = np.flatnonzero(holders)
-        return self._questions.ask(replace(tally, items=held, holders=holders[held]), resting)
+        return self._questions.ask(replace(tally, items=held, holders=holders[held]), agenda)
 
 
 class _Counted:
@@ -156,7 +156,9 @@ def test_the_engine_and_the_audited_monitor_decide_and_charge_alike(stream, refr
 
     engine = Engine(new_intake(), agreed, asked_by=questions(SeededBytes(1)))
     engine.start_at(0)
-    monitor = HeavyHitterMonitor(plan, refresh, deciding=Deciding(questions(SeededBytes(1))))
+    monitor = HeavyHitterMonitor(
+        plan, agreed.pace(plan), deciding=Deciding(questions(SeededBytes(1)))
+    )
     for step, holders in enumerate(stream):
         # Each user holds one item; items are numbered by the engine as they come.
         item_of = {user: item for item, users in sorted(holders.items()) for user in users}

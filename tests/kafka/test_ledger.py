@@ -30,6 +30,7 @@ from tests.ledger.making import (
     keep,
     period_at,
     publication_of,
+    resting,
     times,
 )
 from tests.ledger.stores import KafkaStore
@@ -227,8 +228,8 @@ class TestHistory:
                 await ledger.append(entry(step, [step], [f"i{step}"], period=patient))
         steps = {key for key in await store.state() if key.startswith("step")}
         assert steps == {f"step/{step}" for step in range(7, 12)}
-        resting = (await store.restored()).state.resting
-        assert resting == {f"i{step}": step + 6 for step in range(7, 12)}
+        state = (await store.restored()).state
+        assert resting(state) == {f"i{step}": step + 6 for step in range(7, 12)}
 
 
 class TestRefused:

@@ -90,7 +90,7 @@ def facts_of(restored):
         "closed": state.closed,
         "period": msgspec.to_builtins(state.period),
         "counters": [[user, often] for user, often in counters_of(restored).items()],
-        "resting": dict(state.resting),
+        "resting": resting(state),
         "last": _facts_of_decision(last.decided),
         "offsets": dict(last.offsets),
         "published": restored.published,
@@ -99,7 +99,17 @@ def facts_of(restored):
     }
 
 
+def resting(state):
+    """Items that are not asked about in the next step, and the step in which each is again."""
+    asked = {
+        hitter.item: decided.step + decided.period.terms.refresh_steps
+        for decided in state.recent
+        for hitter in decided.hitters
+    }
+    return {item: step for item, step in asked.items() if step > state.closed + 1}
+
+
 def _facts_of_decision(decided):
-    hitters = [[hitter.item, hitter.estimate] for hitter in decided.hitters]
+    hitters = [msgspec.to_builtins(hitter) for hitter in decided.hitters]
     period = msgspec.to_builtins(decided.period)
     return [decided.step, decided.first, period, hitters, decided.charges.users.tolist()]

@@ -32,6 +32,7 @@ from tests.ledger.making import (
     keep,
     period_at,
     publication_of,
+    resting,
     times,
     units_of,
     users,
@@ -265,7 +266,7 @@ class TestResting:
     async def test_items_rest_as_far_back_as_the_refresh_reaches(self, store):
         async with store.resumed() as ledger:
             await keep(ledger, *(entry(step, [1], [f"i{step}"]) for step in range(3, 8)))
-        assert (await store.restored()).state.resting == {"i5": 9, "i6": 10, "i7": 11}
+        assert resting((await store.restored()).state) == {"i5": 9, "i6": 10, "i7": 11}
 
     async def test_decisions_outlive_the_history_while_their_items_rest(self, store, short_history):
         patient = period_at(0, refresh_steps=20)
@@ -274,11 +275,11 @@ class TestResting:
             for step in range(1, 19):
                 items = [f"i{step}"] if step in (3, 10) else []
                 await ledger.append(entry(step, items=items, period=patient))
-        assert (await store.restored()).state.resting == {"i3": 23, "i10": 30}
+        assert resting((await store.restored()).state) == {"i3": 23, "i10": 30}
         async with store.resumed() as ledger:
             await ledger.append(entry(22, first=19, period=patient))
         restored = await store.restored()
-        assert restored.state.resting == {"i10": 30}  # i3 is asked about in step 23
+        assert resting(restored.state) == {"i10": 30}  # i3 is asked about in step 23
         assert [decided.step for decided in restored.history] == [15, 16, 17, 18, 22]
 
     async def test_items_rest_as_long_as_the_terms_of_their_report_said(self, store, short_history):
@@ -292,7 +293,7 @@ class TestResting:
             for step in range(100, 105):
                 await ledger.append(entry(step, items=[f"i{step}"], period=brisk))
         # i104 is asked about again in 106: it still rests in 105.
-        assert (await store.restored()).state.resting == {"i80": 110, "i104": 106}
+        assert resting((await store.restored()).state) == {"i80": 110, "i104": 106}
 
 
 class Model:

@@ -179,3 +179,11 @@ def test_a_new_period_forgets_all_charges_and_has_its_own_limits():
     counting.charge(counting.count(1, held), Decision.flat(1, items(0), items(9)))
     assert (counting.counters.charged, counting.counters.exhausted) == (2, 0)
     assert counts(counting.count(2, holdings({3: "ab"}))) == {"a": 1, "b": 1}
+
+
+def test_gone_charges_the_active_holders_in_full_and_still_there_nobody():
+    counting = Counting(contributions=2, items_per_step=2)
+    counted = counting.count(0, holdings({1: "a", 2: "ab", 3: "b", 4: "c"}))
+    # a is reported and loud, b is gone, as is an item that nobody holds; c is still there.
+    charges = counting.charge(counted, Decision(0, items(0), items(900), units(LOUD), items(1, 9)))
+    assert as_dictionary(charges) == {1: LOUD, 2: LOUD + FULL, 3: FULL}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from streamer.errors import MonitorError
+from streamer.monitors.attention import Agenda, Pace
 from streamer.monitors.counters import Charges
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
@@ -42,7 +43,7 @@ def planned(
 
 def with_noise(plan, noise, refresh=1):
     deciding = Deciding(partial(NoisyThreshold, noise=noise))
-    return HeavyHitterMonitor(plan, refresh, deciding=deciding)
+    return HeavyHitterMonitor(plan, Pace(refresh_steps=refresh), deciding=deciding)
 
 
 def truthful(plan, refresh=1):
@@ -342,23 +343,23 @@ class AsksOneByOne:
         self._plan = plan
         self._noise = noise_of(plan.calibration)
 
-    def ask(self, tally, resting):
+    def ask(self, tally, agenda):
         estimates = self._noise.draw(DOMAIN)
         estimates[tally.items] += tally.holders
         above = estimates >= self._plan.threshold_of(is_declared=True)
-        above[list(resting)] = False
+        above[list(agenda.resting)] = False
         return Decision.flat(tally.step, np.flatnonzero(above), estimates[above])
 
 
 class SkipsUnheld(NoisyThreshold):
-    def _unheld(self, tally, places, resting):
-        found = super()._unheld(tally, places, resting)
+    def _unheld(self, tally, places, agenda):
+        found = super()._unheld(tally, places, agenda)
         return type(found)(found.items[:0], found.estimates[:0], found.thresholds[:0])
 
 
 class WakesEverything(NoisyThreshold):
-    def _unheld(self, tally, places, resting):
-        return super()._unheld(tally, places, ())
+    def _unheld(self, tally, places, agenda):
+        return super()._unheld(tally, places, Agenda())
 
 
 class UnheldAboveOnly(NoisyThreshold):
@@ -370,14 +371,14 @@ class UnheldAboveOnly(NoisyThreshold):
 
 
 class PrefersLowItems(NoisyThreshold):
-    def _unheld(self, tally, places, resting):
-        found = super()._unheld(tally, places, resting)
+    def _unheld(self, tally, places, agenda):
+        found = super()._unheld(tally, places, agenda)
         return replace(found, items=np.array(UNHELD[: len(found.items)], dtype=np.int64))
 
 
 class UnheldAtTheThreshold(NoisyThreshold):
-    def _unheld(self, tally, places, resting):
-        found = super()._unheld(tally, places, resting)
+    def _unheld(self, tally, places, agenda):
+        found = super()._unheld(tally, places, agenda)
         return replace(found, estimates=found.thresholds)
 
 
@@ -392,7 +393,7 @@ def wrong_in_a_declared_domain(decider, plan):
     passed = np.zeros((DECISIONS, DOMAIN), dtype=int)
     excesses = []
     for row in passed:
-        decision = decider.ask(counted, frozenset({RESTING}))
+        decision = decider.ask(counted, Agenda(resting={RESTING}))
         row[decision.items] = 1
         unheld = np.isin(decision.items, UNHELD)
         excesses.extend((decision.estimates[unheld] - threshold).tolist())
@@ -464,7 +465,7 @@ def test_in_a_declared_domain_where_all_items_are_held_there_is_no_other_report(
 def test_in_a_declared_domain_a_held_item_that_rests_keeps_no_unheld_item_from_being_asked():
     plan = planned(domain=Domain.DECLARED, threshold=1, items=2)
     decider = NoisyThreshold(plan, range(2), noise=NoNoise())
-    decisions = [decider.ask(tally(items(0), items(60)), {0}) for _ in range(200)]
+    decisions = [decider.ask(tally(items(0), items(60)), Agenda(resting={0})) for _ in range(200)]
     # The other item passes with a probability above 0.3: never in 200 steps, below 1e-30.
     assert {item for decision in decisions for item in decision.items.tolist()} == {1}
     assert all(decision.estimates.dtype == np.int64 for decision in decisions)

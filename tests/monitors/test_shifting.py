@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
+from streamer.monitors.attention import Pace
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.monitors.seam import Decision
@@ -145,7 +146,9 @@ def test_the_vectorised_form_gives_the_same_from_the_same_noise(
     scripts = ScriptedNoise(noise), ScriptedNoise(noise)
     reference = ShiftingHeavyHitters(USERS, plan, refresh=refresh, noise=scripts[0])
     vectorised = HeavyHitterMonitor(
-        plan, refresh, deciding=Deciding(partial(NoisyThreshold, noise=scripts[1]))
+        plan,
+        Pace(refresh_steps=refresh),
+        deciding=Deciding(partial(NoisyThreshold, noise=scripts[1])),
     )
     everyone = np.arange(USERS, dtype=np.uint64)
     for step, held in enumerate(data):
@@ -163,8 +166,8 @@ def test_the_vectorised_form_gives_the_same_from_the_same_noise(
 class ForgetsUnheldItems(NoisyThreshold):
     """Reports only items that somebody holds, as in an open domain."""
 
-    def ask(self, tally, resting=()):
-        decision = super().ask(tally, resting)
+    def ask(self, tally, agenda):
+        decision = super().ask(tally, agenda)
         held = np.isin(decision.items, tally.items)
         return Decision.flat(decision.step, decision.items[held], decision.estimates[held])
 
@@ -188,7 +191,9 @@ def reference_reports():
 def reports_of_the_vectorised_form(plan, questions):
     reports = np.zeros((len(HELD), 3), dtype=int)
     for _ in range(RUNS):
-        monitor = HeavyHitterMonitor(plan, refresh=2, deciding=Deciding(lambda *_: questions))
+        monitor = HeavyHitterMonitor(
+            plan, Pace(refresh_steps=2), deciding=Deciding(lambda *_: questions)
+        )
         for step, held in enumerate(HELD):
             holders = np.array([user for user, item in enumerate(held) if item], dtype=np.uint64)
             items = np.array(["abc".index(item) for item in held if item])

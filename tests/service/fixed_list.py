@@ -1,9 +1,10 @@
 """A decider whose answers depend on nobody's data, to see what else does."""
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
+from streamer.monitors.attention import Agenda
 from streamer.monitors.deciding import Questions
 from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.threshold import Plan
@@ -23,8 +24,8 @@ class FixedList:
         del plan, declared
         return self
 
-    def ask(self, tally: Tally[str], resting: Collection[str]) -> Decision:
-        del resting
+    def ask(self, tally: Tally[str], agenda: Agenda[str]) -> Decision:
+        del agenda
         names = tally.numbers.names(tally.items)
         self.tallies[tally.step] = dict(zip(names, tally.holders.tolist(), strict=True))
         reported = self._hitters if tally.step in self._steps else {}

@@ -3,16 +3,17 @@
 import json
 import random
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from streamer.config import load
+from streamer.monitors.attention import Agenda
 from streamer.monitors.deciding import Questions
 from streamer.monitors.seam import Decision, Tally
 from streamer.privacy.threshold import Plan
 from streamer.settings import Settings
+from tests.monitors.scripted import answered
 
 THRESHOLD = 4
 KEY = "5e" * 32
@@ -21,6 +22,7 @@ SETTINGS = {
     "privacy": {
         "contributions": 3,
         "period_steps": 40,
+        "attention": "every_step",
         "refresh_steps": 2,
         "items": 50,
         "key": KEY,
@@ -43,13 +45,9 @@ class Repeatable:
         del plan, declared
         return self
 
-    def ask(self, tally: Tally[str], resting: Collection[str]) -> Decision:
-        step = tally.step
-        noise = [self._noise(step, name) for name in tally.numbers.names(tally.items)]
-        estimates = tally.holders + np.array(noise, dtype=np.int64)
-        asleep = [tally.numbers[item] for item in resting if item in tally.numbers]
-        above = (estimates >= self._threshold) & ~np.isin(tally.items, asleep)
-        return Decision.flat(step, tally.items[above], estimates[above])
+    def ask(self, tally: Tally[str], agenda: Agenda[str]) -> Decision:
+        noise = partial(self._noise, tally.step)
+        return answered(tally, agenda, self._threshold, self._threshold // 2, noise)
 
     def _noise(self, step: int, item: str) -> int:
         return zlib.crc32(f"{self._seed} {step} {item}".encode()) % 5 - 2

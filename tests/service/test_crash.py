@@ -21,7 +21,7 @@ from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
 from streamer.privacy.prices import FULL
 from streamer.stream.timing import format_rfc3339
-from tests.ledger.making import units_of
+from tests.ledger.making import facts_of, units_of
 from tests.service.repeatable import SETTINGS, events, write_events
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ class Place:
         assert restored.published == state.closed
         counters = units_of(restored)
         assert max(counters.values()) <= FULL * SETTINGS["privacy"]["contributions"]
-        return hitters, steps, state.closed, state.period, counters, dict(state.resting)
+        return hitters, steps, state.closed, state.period, counters, facts_of(restored)["history"]
 
 
 @pytest.fixture(scope="module")

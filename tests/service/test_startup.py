@@ -87,10 +87,34 @@ class TestTiming:
 
 class TestTerms:
     def test_they_are_those_of_the_settings(self):
-        given = load({"privacy": {"epsilon": 2, "refresh_steps": 3, "users": 7}})
+        given = load({"privacy": {"epsilon": 2, "value_every_steps": 3, "users": 7}})
         made = terms_of(given.privacy, StreamSettings(step_seconds=5))
-        assert (made.epsilon, made.refresh_steps, made.threshold) == (2.0, 3, None)
+        assert (made.epsilon, made.value_every_steps, made.threshold) == (2.0, 3, None)
         assert (made.users, made.step_seconds) == (7, 5.0)
+
+    @pytest.mark.parametrize(
+        ("calibration", "attention"),
+        [("horizon", "changes"), ("exact", "every_step"), ("theorem", "every_step")],
+    )
+    def test_attention_is_the_best_that_the_calibration_covers(self, calibration, attention):
+        given = PrivacySettings(calibration=calibration)
+        assert terms_of(given, StreamSettings()).attention == attention
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"refresh_steps": 3}, "privacy.refresh_steps is 3: with privacy.attention changes"),
+            (
+                {"attention": "every_step", "value_every_steps": 5},
+                "privacy.value_every_steps is 5: with privacy.attention every_step",
+            ),
+            ({"calibration": "exact", "attention": "changes"}, "attention is changes"),
+            ({"value_every_steps": 0}, "value_every_steps is 0"),
+        ],
+    )
+    def test_settings_that_contradict_the_attention_are_named(self, wrong, message):
+        with pytest.raises(SettingError, match=message):
+            terms_of(PrivacySettings(**wrong), StreamSettings())
 
     @pytest.mark.parametrize(
         "wrong",

@@ -7,7 +7,6 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from streamer.monitors.seam import Decision
 from streamer.privacy.terms import Method, Neighbours
 from streamer.stream.engine import Engine
 from streamer.stream.events import EventDecoder
@@ -16,6 +15,7 @@ from streamer.stream.intake import Batch, Intake
 from streamer.stream.periods import Terms
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.timing import StepTiming
+from tests.monitors.scripted import answered
 
 KEY = bytes(range(32))
 LENGTH, LATENESS, AHEAD = 10, 5, 1_000
@@ -85,11 +85,13 @@ def seeded_noise(seed, step, item):
 class RepeatingDecider:
     """Asks with noise that is the same whenever a step is decided again.
 
-    With `seed` None it tells the truth. It notes the counts that it was asked about.
+    With `seed` None it tells the truth. It notes the counts that it was asked about. What is
+    public is gone below half of the threshold.
     """
 
     def __init__(self, threshold, seed=None):
         self.threshold = threshold
+        self.exit_threshold = (threshold + 1) // 2
         self.seed = seed
         self.counts = {}
 
@@ -100,23 +102,14 @@ class RepeatingDecider:
         del plan, declared
         return self
 
-    def ask(self, tally, resting):
-        step, names = tally.step, dict(enumerate(tally.numbers))
-        counts = dict(zip(tally.items.tolist(), tally.holders.tolist(), strict=True))
-        self.counts[step] = {names[number]: count for number, count in counts.items()}
-        estimates = {
-            number: count + (self.seed is not None and seeded_noise(self.seed, step, names[number]))
-            for number, count in sorted(counts.items())
-            if names[number] not in resting
-        }
-        reported = {
-            number: estimate for number, estimate in estimates.items() if estimate >= self.threshold
-        }
-        return Decision.flat(
-            step,
-            np.array(list(reported), dtype=np.int64),
-            np.array(list(reported.values()), dtype=np.int64),
-        )
+    def ask(self, tally, agenda):
+        step, names = tally.step, tally.numbers.names(tally.items)
+        self.counts[step] = dict(zip(names, tally.holders.tolist(), strict=True))
+
+        def noise(item):
+            return 0 if self.seed is None else seeded_noise(self.seed, step, item)
+
+        return answered(tally, agenda, self.threshold, self.exit_threshold, noise)
 
 
 def new_engine(threshold=1, state=None, **changes):

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from streamer.errors import MonitorError
 from streamer.monitors.seam import Hitter
+from streamer.monitors.states import State
 from streamer.privacy.prices import FULL
+from streamer.privacy.terms import Attention, Method
 from streamer.stream.engine import Engine, EngineState, Turnout
 from streamer.stream.intake import Batch
 from tests.stream.making import (
@@ -48,17 +50,12 @@ def reported(decided):
 
 def kept(engine, decisions):
     """The state of an engine as a journal would have it back."""
-    wakes = {
-        hitter.item: one.step + one.period.terms.refresh_steps
-        for one in decisions
-        for hitter in one.hitters
-    }
-    return EngineState(engine.closed, engine.period, engine.counters.snapshot(), wakes)
+    return EngineState(engine.closed, engine.period, engine.counters.snapshot(), decisions)
 
 
 def remembered(state):
     charges = state.charges
-    return charges.users.tolist(), charges.units.tolist(), dict(state.resting)
+    return charges.users.tolist(), charges.units.tolist(), state.recent
 
 
 class TestProtocol:
@@ -424,12 +421,25 @@ ACTIONS = st.lists(
     | st.tuples(st.just("restart")),
     max_size=25,
 )
+THRESHOLD, EXIT = 2, 1
+COMMON = {
+    "contributions": st.integers(1, 2),
+    "period_steps": st.sampled_from([4, 100]),
+    "items_per_step": st.integers(1, 3),
+}
+EVERY_STEP = {"attention": Attention.EVERY_STEP, "refresh_steps": 1}
 SETTINGS = st.fixed_dictionaries(
     {
-        "contributions": st.integers(1, 2),
-        "period_steps": st.sampled_from([4, 100]),
+        **COMMON,
+        "attention": st.just(Attention.EVERY_STEP),
         "refresh_steps": st.integers(1, 3),
-        "items_per_step": st.integers(1, 3),
+    }
+) | st.fixed_dictionaries(
+    {
+        **COMMON,
+        "attention": st.just(Attention.CHANGES),
+        "calibration": st.just(Method.HORIZON),
+        "value_every_steps": st.integers(1, 4),
     }
 )
 
@@ -451,7 +461,7 @@ class Run:
             [entry for entry, part in zip(stream, parts, strict=True) if part == number]
             for number in range(PARTITIONS)
         ]
-        self.decider = RepeatingDecider(threshold=2, seed=seed)
+        self.decider = RepeatingDecider(THRESHOLD, seed)
         self.terms = terms(**settings)
         self.decisions = []
         self.state, self.journal_offsets = None, {}
@@ -508,6 +518,46 @@ class Run:
         return by_step, self.decider.counts
 
 
+def changes(step, noisy, public, earlier, value_every):
+    """New items are asked for their value, public ones whether they are there, and sometimes for
+    their value: 1, 2, 4, ... steps after one another."""
+    hitters = []
+    for item, count in sorted(noisy.items()):
+        before = public.get(item)
+        asked_value = before is None or step in value_steps(before.since, value_every)
+        if asked_value and count >= THRESHOLD:
+            state = State.BACK if item in earlier else State.NEW
+            if before is not None:
+                state = State.ONGOING
+            since = step if before is None else before.since
+            hitters.append(Hitter(item, count, state, since, step))
+        elif before is not None:
+            state = State.GONE if not asked_value and count < EXIT else State.ONGOING
+            hitters.append(Hitter(item, None, state, before.since, before.valued_at))
+    return hitters
+
+
+def value_steps(since, value_every):
+    steps, gap = [since + 1], 1
+    while steps[-1] < STEPS:
+        gap = min(2 * gap, value_every)
+        steps.append(steps[-1] + gap)
+    return steps
+
+
+def every_step(step, noisy, earlier, refresh):
+    hitters = []
+    for item, count in sorted(noisy.items()):
+        last, since = earlier.get(item, (-NEVER, None))
+        if count >= THRESHOLD and step >= last + refresh:
+            state = State.NEW if since is None else State.BACK
+            if step == last + refresh:
+                state = State.ONGOING
+            since = since if state is State.ONGOING else step
+            hitters.append(Hitter(item, count, state, since, step))
+    return hitters
+
+
 def model(stream, seed, settings):
     """What is to come out, in plain Python and without looking at any order."""
     latest = defaultdict(lambda: defaultdict(dict))
@@ -516,7 +566,7 @@ def model(stream, seed, settings):
             user, item, time, _ = entry[2]
             mine = latest[step][user]
             mine[item] = max(time, mine.get(item, time))
-    by_step, counts, charges, rested = {}, {}, Counter(), {}
+    by_step, counts, charges, public, earlier = {}, {}, Counter(), {}, {}
     for step in range(STEPS):
         if step % settings["period_steps"] == 0:
             charges.clear()
@@ -528,17 +578,21 @@ def model(stream, seed, settings):
             ]
         ]
         holders = Counter(item for _, item in held)
-        if latest[step]:
+        if latest[step] or public:
             counts[step] = dict(holders)
-        hitters = []
-        for item, count in sorted(holders.items()):
-            estimate = count + seeded_noise(seed, step, item)
-            resting = step < rested.get(item, -NEVER) + settings["refresh_steps"]
-            if estimate >= 2 and not resting:
-                hitters.append(Hitter(item, estimate))
-                rested[item] = step
-        names = {hitter.item for hitter in hitters}
-        charged = Counter(user for user, item in held if item in names)
+        noisy = {
+            item: holders[item] + seeded_noise(seed, step, item) for item in {*holders, *public}
+        }
+        if settings["attention"] is Attention.CHANGES:
+            hitters = changes(step, noisy, public, earlier, settings["value_every_steps"])
+        else:
+            hitters = every_step(step, noisy, earlier, settings["refresh_steps"])
+        public = {one.item: one for one in hitters if one.state is not State.GONE}
+        earlier |= {one.item: (step, one.since) for one in hitters}
+        if settings["attention"] is not Attention.CHANGES:
+            public = {}
+        paid = {one.item for one in hitters if one.state is State.GONE or one.estimate is not None}
+        charged = Counter(user for user, item in held if item in paid)
         charges.update(charged)
         units = sorted((pseudonym(user), FULL * times) for user, times in charged.items())
         by_step[step] = (tuple(hitters), units)
@@ -572,8 +626,8 @@ class TestAnyOrder:
         choice = {
             "contributions": 1,
             "period_steps": 100,
-            "refresh_steps": 1,
             "items_per_step": 1,
+            **EVERY_STEP,
         }
         run = Run(stream, [0, 0, 0, 1], 1, choice)
         run.read(0, 3)

@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from streamer.ledger.file_ledger import FileLedger
 from streamer.ledger.output_files import OutputFiles
 from streamer.monitors.seam import Decision
 from streamer.operations.health import Status
+from streamer.privacy.terms import Attention, Method
 from streamer.service.loop import Loop
 from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
@@ -97,7 +98,10 @@ class Script:
     release: int = 25
     """How long after a step is due its results leave; it may be longer than a step."""
     refresh: int = 1
-    """How many steps a reported item rests."""
+    """How many steps a reported item rests; 0: it stays public, and is asked about in every step
+    until it is gone."""
+    gone: tuple[int, ...] = ()
+    """The steps, from FIRST, in which what is asked about is no longer there."""
     period: int = 100
     """Steps of a budget period."""
     items_per_step: int = 1
@@ -204,27 +208,33 @@ class Broker:
 
 
 class FixedList:
-    """Reports the same items in the same steps, whatever anybody holds."""
+    """Gives the same answers in the same steps, whatever anybody holds."""
 
     asks_unheld = True
 
-    def __init__(self, steps):
-        self._steps = steps
+    def __init__(self, script):
+        self._script = script
 
     def __call__(self, plan, declared):
         del plan, declared
         return self
 
-    def ask(self, tally, resting):
-        del resting
-        named = {"crash:A": 700, "crash:B": 900} if tally.step - FIRST in self._steps else {}
-        numbers = {tally.numbers[item]: estimate for item, estimate in named.items()}
+    def ask(self, tally, agenda):
+        step = tally.step - FIRST
+        named = {"crash:A": 700, "crash:B": 900} if step in self._script.hitters else {}
+        numbers = {
+            tally.numbers[item]: estimate
+            for item, estimate in named.items()
+            if item not in agenda.checks
+        }
         items = sorted(numbers)
-        return Decision.flat(
+        decision = Decision.flat(
             tally.step,
             np.array(items, dtype=np.int64),
             np.array([numbers[item] for item in items], dtype=np.int64),
         )
+        gone = [tally.numbers[item] for item in agenda.checks if step in self._script.gone]
+        return replace(decision, gone=np.array(sorted(gone), dtype=np.int64))
 
 
 @dataclass
@@ -287,14 +297,17 @@ class World:
         def intake(pseudonyms):
             return Intake(EventDecoder(TIMING), FateRule(TIMING, AHEAD), pseudonyms)
 
-        asked_by = FixedList(self.script.hitters)
+        asked_by = FixedList(self.script)
 
         def passed(point):
             self._look(board)
             self._die_at(point)
 
+        rule = {"refresh_steps": self.script.refresh}
+        if not self.script.refresh:
+            rule = {"attention": Attention.CHANGES, "calibration": Method.HORIZON}
         wanted = terms(
-            refresh_steps=self.script.refresh,
+            **rule,
             period_steps=self.script.period,
             items_per_step=self.script.items_per_step,
         )

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
+from streamer.monitors.attention import Changes
 from streamer.service.loop import Loop
 from streamer.service.progress import Progress
 from streamer.stream.closing import Frontier
-from tests.two_worlds.simulation import LENGTH, Crash, Script, Sent, event, play
+from tests.two_worlds.simulation import LENGTH, Crash, FixedList, Script, Sent, event, play
 
 POINTS = ["decided", "appended", "published", "noted", "snapshot taken"]
 STEPS = 8
@@ -57,7 +58,8 @@ def scripts(draw):
         start_step=draw(st.none() | st.integers(-150, 1)),
         most_records=draw(st.integers(1, 4)),
         release=draw(st.sampled_from([0, 25, 250, 2_500])),
-        refresh=draw(st.sampled_from([1, 3])),
+        refresh=draw(st.sampled_from([0, 1, 3])),
+        gone=tuple(draw(st.sets(st.integers(0, STEPS)))),
         period=draw(st.sampled_from([3, 100])),
         items_per_step=draw(st.sampled_from([1, 3])),
     )
@@ -69,6 +71,8 @@ OUTAGE = Script(steps=STEPS, outages=((1_100, 6_100),))
 LONG_AWAY = Script(steps=3, start_step=-201, starts_at=960)
 BACKLOG = Script(steps=STEPS, start_step=0, starts_at=6_000)
 HELD = tuple(Crash(None, 1_300 + 100 * number, 50) for number in range(4))
+PUBLIC = Script(STEPS, (0, 1), refresh=0, gone=(4,), starts_at=0)
+DECIDED_BEFORE = Script(STEPS, crashes=(Crash("appended", 0, 20),), starts_at=0, release=0)
 LATER = [event(at) for at in (500, 1_500, 2_500, 3_500, 4_500)]
 
 
@@ -92,6 +96,10 @@ PATIENT = settings(
 @example(Script(STEPS, starts_at=0, outages=((1, 1_876),)), [], [Sent(0, b"")])
 # Crashed while something was held back, again and again.
 @example(Script(STEPS, (0, 1, 2), crashes=HELD, release=2_500), [], LATER)
+# Public items, in steps that somebody sends something in and in others.
+@example(PUBLIC, [event(500)], [event(500), event(1_500, item="crash:A"), event(3_500)])
+# What was decided before a crash was recorded once everything was read that came meanwhile.
+@example(replace(DECIDED_BEFORE, trusts_producers=True), [], [replace(event(1_260), stamp=7_000)])
 # A new stream began with its first event.
 @example(Script(steps=3, starts_at=2_600), [], [event(10)])
 def test_whatever_users_send_the_same_leaves_at_the_same_time(script, one, other):
@@ -116,11 +124,16 @@ def differ(script, one, other):
     return play(script, *one) != play(script, *other)
 
 
+def where_reading_is(loop):
+    through = loop._progress.closable()
+    return 10**9 if through is None else through
+
+
 def closes_whenever_it_can(monkeypatch):
     """Steps close as soon as partitions allow it, and results leave when they are ready."""
     monkeypatch.setattr(Progress, "closable", lambda self: self._frontier.closable(10**15))
     monkeypatch.setattr(Loop, "_released", lambda self: 10**9)
-    monkeypatch.setattr(Loop, "_current_goal", lambda self: self._progress.closable())
+    monkeypatch.setattr(Loop, "_current_goal", where_reading_is)
 
 
 class TestTwins:
@@ -140,6 +153,13 @@ class TestTwins:
         monkeypatch.setattr(Progress, "read", read)
         assert differ(ONE_STEP, [], [event(400, time=3_000)])
 
+    def test_public_items_that_are_asked_about_only_if_somebody_sends_something(self, monkeypatch):
+        worlds = [event(500)], [event(500), event(3_500)]
+        monkeypatch.setattr(FixedList, "asks_unheld", False)
+        assert not differ(PUBLIC, *worlds)
+        monkeypatch.setattr(Changes, "asks_unheld", False)
+        assert differ(PUBLIC, *worlds)
+
     def test_quiet_runs_that_are_cut_where_reading_is(self, monkeypatch):
-        monkeypatch.setattr(Loop, "_current_goal", lambda self: self._progress.closable())
+        monkeypatch.setattr(Loop, "_current_goal", where_reading_is)
         assert differ(BACKLOG, [], LATER)
