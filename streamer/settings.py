@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 from pydantic.config import JsonDict
@@ -276,11 +277,47 @@ class KafkaSettings(Section):
     ssl_check_hostname: bool = setting(True, "Whether a broker's certificate must name its host.")
 
 
+LINKED_ITEM: Final = "{item}"
+"""Stands for the item in http.link_template."""
+
+
 class HttpSettings(Section):
     """The public port: the live page and its API, which show private results only."""
 
     host: str = setting("127.0.0.1", "The address to listen on; 0.0.0.0 in a container.")
     port: int = setting(8080, "0: any free port.", ge=0, le=65_535)
+    link_template: str | None = setting(
+        None,
+        "Where to read more about an item, such as a crash tracker: an http or https address in "
+        "which {item} stands for the item, URL-encoded. Alerts and the dashboard link to it.",
+    )
+
+    @field_validator("link_template")
+    @classmethod
+    def _check_link(cls, template: str | None) -> str | None:
+        if template is not None and not _is_link(template):
+            raise PydanticCustomError(
+                "link_template",
+                "it must be an http or https address with {item} after the host, such as "
+                "https://crashes.example.com/?q={item}",
+            )
+        return template
+
+
+def _is_link(template: str) -> bool:
+    """An item stands after the host: it must not decide where a link leads."""
+    try:
+        parts = urlsplit(template)
+    except ValueError:
+        return False
+    return (
+        parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and LINKED_ITEM in template
+        and LINKED_ITEM not in parts.netloc
+        and template.isprintable()
+        and " " not in template
+    )
 
 
 class MetricsSettings(Section):

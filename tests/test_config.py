@@ -137,6 +137,12 @@ class TestWrongOnes:
             "privacy.neighbours is near",
         ]
 
+    def test_a_template_of_links_without_a_place_for_the_item(self):
+        assert complaints({"http": {"link_template": "https://example.com/"}}) == [
+            "http.link_template is https://example.com/: it must be an http or https address with "
+            "{item} after the host, such as https://crashes.example.com/?q={item}"
+        ]
+
     @pytest.mark.parametrize("value", ["nan", "inf", "-1", "", "1e400"])
     def test_invalid_durations(self, monkeypatch, value):
         monkeypatch.setenv("STREAMER_STREAM__LATENESS_SECONDS", value)

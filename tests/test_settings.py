@@ -4,8 +4,9 @@ from dataclasses import fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
+from pydantic import ValidationError
 
-from streamer.settings import SECTIONS, PrivacySettings, Settings, StreamSettings
+from streamer.settings import SECTIONS, HttpSettings, PrivacySettings, Settings, StreamSettings
 from streamer.stream.periods import Terms
 
 ALL = [
@@ -44,3 +45,40 @@ def test_a_term_has_the_type_of_its_setting(name):
         assert all(isinstance(choice, term) for choice in get_args(declared))
     else:
         assert declared in (term, term | None)  # chosen at the start, if it is not given
+
+
+class TestTheTemplateOfLinks:
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "https://crashes.example.com/?q={item}",
+            "http://localhost:3000/{item}/{item}#{item}",
+            "https://crashes.example.com/é?a={b}&q={item}",
+        ],
+    )
+    def test_it_is_an_address_with_a_place_for_the_item(self, template):
+        assert HttpSettings(link_template=template).link_template == template
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "",
+            "{item}",
+            "https://crashes.example.com/",
+            "https://crashes.example.com/?q={Item}",
+            "javascript:alert({item})",
+            "ftp://crashes.example.com/{item}",
+            "//crashes.example.com/{item}",
+            "https:///{item}",
+            "https://[crashes/{item}",
+            "https://crashes.example.com/?q={item}\n",
+            "https://crashes.example.com/? q={item}",
+            # The item would decide where the link leads.
+            "https://{item}/",
+            "https://{item}.example.com/{item}",
+            "https://crashes.example.com\\@{item}",
+        ],
+    )
+    def test_anything_else_is_refused(self, template):
+        with pytest.raises(ValidationError, match="it must be an http or https address with"):
+            HttpSettings(link_template=template)

@@ -13,10 +13,13 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+from streamer.monitors.seam import State
 from streamer.stream.events import Reason
 from streamer.stream.watching import Phase
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody needs the *_created series
+CHANGES = (State.NEW, State.BACK, State.GONE)
+"""The states that are counted: how a stretch in which an item is public begins and ends."""
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -29,6 +32,7 @@ class Instruments:
             self.registry.register(collector)
         self._declare_intake()
         self._declare_steps()
+        self._declare_hitters()
         self._declare_guarantee()
         self._declare_service()
         # rate() misses the first event of a label that first appears with that event.
@@ -38,6 +42,8 @@ class Instruments:
             self.closed_step_events.labels(why)
         for reason in Reason:
             self.rejected.labels(reason.value)
+        for state in CHANGES:
+            self.changes.labels(state.value)
         for phase in Phase:
             self.step_close_seconds.labels(phase.value)
 
@@ -77,29 +83,6 @@ class Instruments:
         self.steps_closed = self._counter(
             "steps_closed_total", "Closed steps, including empty ones."
         )
-        self.hitters = self._counter("hitters_total", "Reported heavy hitters.")
-        self.hitter_estimate = self._gauge(
-            "hitter_estimate",
-            "Estimated number of users of a trending item, with noise.",
-            "item",
-        )
-        self.hitter_low = self._gauge(
-            "hitter_low",
-            "Lower end of the 95% interval of the number of users of a trending item, given that "
-            "it was reported.",
-            "item",
-        )
-        self.hitter_high = self._gauge(
-            "hitter_high",
-            "Upper end of the 95% interval of the number of users of a trending item, given that "
-            "it was reported.",
-            "item",
-        )
-        self.hitter_margin = self._gauge(
-            "hitter_margin",
-            "Deprecated, use streamer_hitter_low and streamer_hitter_high: half-width of the 95% "
-            "interval of the noise before selection, in users.",
-        )
         self.step_seconds = self._gauge("step_seconds", "Length of a step, in seconds.")
         self.lateness_seconds = self._gauge(
             "lateness_seconds",
@@ -119,6 +102,61 @@ class Instruments:
         )
         self.publish_seconds = self._histogram(
             "publish_seconds", "Time until results and step records are published."
+        )
+
+    def _declare_hitters(self) -> None:
+        self.hitters = self._counter("hitters_total", "Reports: published estimates of items.")
+        self.changes = self._counter(
+            "changes_total",
+            "Items that became public (new, or back after they were gone), and that are gone. "
+            "Items of attention every_step are never called gone.",
+            "state",
+        )
+        self.hitters_current = self._gauge("hitters_current", "Public items.")
+        self.hitters_shown = self._gauge(
+            "hitters_shown",
+            "Public items that the metrics with the label item show: the largest, up to "
+            "metrics.items.",
+        )
+        self.hitter_estimate = self._gauge(
+            "hitter_estimate",
+            "Last estimate of the number of users of a public item, with noise.",
+            "item",
+        )
+        self.hitter_low = self._gauge(
+            "hitter_low",
+            "Lower end of the 95% interval of the number of users of a public item, given that "
+            "it was reported; of its last estimate.",
+            "item",
+        )
+        self.hitter_high = self._gauge(
+            "hitter_high",
+            "Upper end of the 95% interval of the number of users of a public item, given that "
+            "it was reported; of its last estimate.",
+            "item",
+        )
+        self.hitter_since_seconds = self._gauge(
+            "hitter_since_seconds",
+            "Unix time of the start of the first step in which the item is public, without "
+            "interruption.",
+            "item",
+        )
+        self.hitter_growth = self._gauge(
+            "hitter_growth",
+            "Users by which an item has grown beyond what the intervals explain: low of its last "
+            "estimate minus high of the one an hour or more before (or the first); 0 if less.",
+            "item",
+        )
+        self.hitter_info = self._gauge(
+            "hitter_info",
+            "Always 1; the link of a public item, if http.link_template is set.",
+            "item",
+            "link",
+        )
+        self.hitter_margin = self._gauge(
+            "hitter_margin",
+            "Deprecated, use streamer_hitter_low and streamer_hitter_high: half-width of the 95% "
+            "interval of the noise before selection, in users.",
         )
 
     def _declare_guarantee(self) -> None:

@@ -36,14 +36,15 @@ class Situation:
 class Metrics(Watcher):
     """Watches one service, and updates its metrics."""
 
-    def __init__(self, version: str, timing: StepTiming, most_items: int) -> None:
+    def __init__(
+        self,
+        version: str,
+        timing: StepTiming,
+        most_items: int,
+        link_template: str | None = None,
+    ) -> None:
         self._instruments = Instruments()
-        self.hitters = HitterGauge(
-            self._instruments.hitter_estimate,
-            self._instruments.hitter_low,
-            self._instruments.hitter_high,
-            most_items,
-        )
+        self.hitters = HitterGauge(self._instruments, timing, most_items, link_template)
         """The part that receives publications."""
         self._engine: Engine | None = None
         self._lost = 0
@@ -80,7 +81,8 @@ class Metrics(Watcher):
         self._instruments.events.labels("accepted").inc(turnout.held)
         self._instruments.events.labels("duplicate").inc(turnout.events - turnout.held)
         self._instruments.steps_closed.inc(decided.step - decided.first + 1)
-        self._instruments.hitters.inc(len(decided.hitters))
+        reports = [hitter for hitter in decided.hitters if hitter.estimate is not None]
+        self._instruments.hitters.inc(len(reports))
         self._instruments.exhausted_ratio.set(turnout.exhausted / max(1, turnout.users))
         self._instruments.last_step_closed.set_to_current_time()
         self._show_period(decided.period)

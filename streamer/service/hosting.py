@@ -32,7 +32,9 @@ INTERRUPTED_TWICE = 130
 async def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
     timing = timing_of(settings.stream)
-    metrics = Metrics(streamer.__version__, timing, settings.metrics.items)
+    metrics = Metrics(
+        streamer.__version__, timing, settings.metrics.items, settings.http.link_template
+    )
     board = Board(timing)
     audience = Audiences((metrics.hitters, board, StepLog()))
     service = KafkaService(settings, watchers=(metrics,), audience=audience)

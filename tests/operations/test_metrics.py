@@ -9,6 +9,7 @@ from streamer.config import load
 from streamer.ledger.contract import SnapshotRule
 from streamer.monitors.seam import Hitter
 from streamer.operations.metrics import Metrics, Situation
+from streamer.privacy.terms import Attention, Method
 from streamer.service.line_job import LineJob, run_lines
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
@@ -32,6 +33,7 @@ from tests.stream.making import (
 DECLARED = {
     "build_info": ("gauge", {"version", "python"}),
     "buffered_events": ("gauge", set()),
+    "changes": ("counter", {"state"}),
     "clock_skew_seconds": ("gauge", set()),
     "closed_step_events": ("counter", {"reason"}),
     "contributions": ("gauge", set()),
@@ -40,10 +42,15 @@ DECLARED = {
     "events": ("counter", {"outcome"}),
     "exhausted_ratio": ("gauge", set()),
     "hitter_estimate": ("gauge", {"item"}),
+    "hitter_growth": ("gauge", {"item"}),
     "hitter_high": ("gauge", {"item"}),
+    "hitter_info": ("gauge", {"item", "link"}),
     "hitter_low": ("gauge", {"item"}),
     "hitter_margin": ("gauge", set()),
+    "hitter_since_seconds": ("gauge", {"item"}),
     "hitters": ("counter", set()),
+    "hitters_current": ("gauge", set()),
+    "hitters_shown": ("gauge", set()),
     "input_lag": ("gauge", {"partition"}),
     "journal_errors": ("counter", set()),
     "journal_write_seconds": ("histogram", set()),
@@ -119,6 +126,7 @@ class TestDeclarations:
         [
             ("events_total", OUTCOMES),
             ("rejected_total", REASONS),
+            ("changes_total", {"new", "back", "gone"}),
             ("step_close_seconds_count", PHASES),
         ],
     )
@@ -301,6 +309,18 @@ class TestHitters:
             watched.close(step)
             told.append(watched.shown("hitter_estimate").get("a"))
         assert told == [5, 5, 5, 8, 8, 8, None]
+
+    def test_one_that_lasts_is_shown_until_it_is_gone_and_only_its_values_are_reports(self):
+        changes = {"attention": Attention.CHANGES, "value_every_steps": 4}
+        watched = Watched(engine=started(calibration=Method.HORIZON, contributions=10, **changes))
+        told = []
+        for step, users in enumerate([5, 6, 7, 8, 0, 0]):
+            watched.hold(step, {"a": users})
+            watched.close(step)
+            told.append(watched.shown("hitter_estimate").get("a"))
+        assert told == [5, 6, 6, 8, None, None], "valued at once, after a step, and after two more"
+        assert watched.shown("hitters_total") == 3
+        assert watched.shown("changes_total") == {"new": 1, "back": 0, "gone": 1}
 
     def test_there_are_never_more_than_is_allowed(self):
         watched = Watched(new_metrics(most_items=3))

@@ -12,7 +12,7 @@ from tests.stream.making import TIMING, batch, record, started
 
 
 def new_metrics(most_items=100):
-    return Metrics("1.2.3", StepTiming(10), most_items)
+    return Metrics("1.2.3", StepTiming(10), most_items, "https://crashes.example.com/{item}")
 
 
 def families(metrics, situation=None):
