@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.deployment.prometheus import JOB, promtool
-from tests.deployment.promql import BASE, RULES, check, named, rules
+from tests.deployment.promql import BASE, RULES, check, named, rules, served
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +17,8 @@ ALERTS = {rule["alert"]: rule for rule in rules()}
 TESTS = RULES.with_name("streamer.tests.yaml")
 OBJECT = RULES.with_name("prometheusrule.yaml")
 
+ABOUT_ITEMS = {name: ALERTS[name] for name in ("StreamerItemNew", "StreamerItemGrown")}
+each_about_items = pytest.mark.parametrize("rule", ABOUT_ITEMS.values(), ids=ABOUT_ITEMS)
 each_alert = pytest.mark.parametrize("rule", ALERTS.values(), ids=ALERTS)
 
 
@@ -58,6 +60,32 @@ def test_it_says_how_bad_it_is_and_what_is_wrong(rule):
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     for text in ("summary", "description"):
         assert rule["annotations"][text].endswith(".")
+
+
+@each_alert
+def test_its_annotations_ask_for_what_there_is(rule):
+    asked = re.findall(r"streamer_\w+", " ".join(rule["annotations"].values()))
+    assert set(asked) <= served().keys()
+
+
+class TestItems:
+    """The alerts about items, not about the service."""
+
+    @each_about_items
+    def test_they_carry_what_a_receiver_needs(self, rule):
+        assert {"item", "estimate", "interval", "link"} <= rule["annotations"].keys()
+
+    @each_about_items
+    def test_they_stay_the_same_when_the_pod_is_replaced(self, rule):
+        assert rule["expr"].startswith("max by (job, namespace, item) (")
+
+    def test_only_they_have_the_label_that_they_are_routed_by(self):
+        others = [rule for rule in rules() if rule not in ABOUT_ITEMS.values()]
+        for rule in others:
+            assert not {"item"} & named(rule["expr"]).grouped
+            assert not any(
+                name.startswith("streamer_hitter_") for name in named(rule["expr"]).metrics
+            )
 
 
 class TestTheJob:
