@@ -34,7 +34,7 @@ class HitterGauge(Audience):
         )
         self._timing = timing
         self._most_items = most_items
-        self._link_template = link_template
+        self._link_template = link_template or ""
         self._current = CurrentHitters()
         self._growth = Growth(timing.length_ms)
         self._through: int | None = None
@@ -85,6 +85,5 @@ class HitterGauge(Audience):
                     gauge.labels(item).set(value)
         instruments.hitter_since_seconds.labels(item).set(self._timing.start(current.since) / 1000)
         instruments.hitter_growth.labels(item).set(self._growth.of(item))
-        if self._link_template is not None:
-            link = self._link_template.replace(LINKED_ITEM, quote(item, safe=""))
-            instruments.hitter_info.labels(item, link).set(1)
+        link = self._link_template.replace(LINKED_ITEM, quote(item, safe=""))
+        instruments.hitter_info.labels(item, link).set(1)

@@ -13,11 +13,16 @@ CONTENT = json.loads(DASHBOARD.read_text())
 PANELS = [panel for panel in CONTENT["panels"] if panel["type"] != "row"]
 ASKING = [panel for panel in PANELS if "targets" in panel]
 QUERIES = [(panel["title"], target) for panel in ASKING for target in panel["targets"]]
+MARKS = {mark["name"]: mark for mark in CONTENT["annotations"]["list"]}
+EXPRESSIONS = {f"{title}-{query['refId']}": query["expr"] for title, query in QUERIES} | {
+    name: mark["expr"] for name, mark in MARKS.items()
+}
 VARIABLES = {variable["name"] for variable in CONTENT["templating"]["list"]}
 OF_GRAFANA = {"__rate_interval"}
 COLUMNS = 24
 
 each_panel = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+each_expression = pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 each_query = pytest.mark.parametrize(
     "query",
     [query for _, query in QUERIES],
@@ -75,18 +80,49 @@ def test_the_table_has_the_interval_beside_the_estimate():
     ]
 
 
-@each_query
-def test_a_query_asks_for_what_there_is(query):
-    check(query["expr"])
+def test_the_table_has_the_link_of_an_item():
+    [table] = [panel for panel in PANELS if panel["title"] == "Trending items"]
+    [query] = [query for query in table["targets"] if "streamer_hitter_info" in query["expr"]]
+    assert query["expr"].startswith("max by (item, link) (")
+    [_, organize, _] = table["transformations"]
+    assert organize["options"]["excludeByName"] == {"Time": True, f"Value #{query['refId']}": True}
+    overrides = {
+        each["matcher"]["options"]: each["properties"] for each in table["fieldConfig"]["overrides"]
+    }
+    [link] = overrides["link"]
+    assert link["value"][0]["url"] == "${__value.raw}"
 
 
-@each_query
-def test_a_query_is_about_what_is_chosen_above(query):
-    assert query["datasource"]["uid"] == "${datasource}"
-    assert set(re.findall(r"\$(\w+)", query["expr"])) <= VARIABLES | OF_GRAFANA
-    for metric, labels in named(query["expr"]).metrics.items():
+def test_items_are_marked_when_they_come_and_go():
+    assert {name: named(mark["expr"]).grouped for name, mark in MARKS.items()} == {
+        "New items": {"item"},
+        "Items that are gone": {"item"},
+    }
+    for mark in MARKS.values():
+        assert (mark["titleFormat"], mark["enable"]) == ("{{item}}", True)
+        assert mark["datasource"]["uid"] == "${datasource}"
+    # Grafana takes a value in milliseconds for the time of the mark.
+    new = MARKS["New items"]
+    assert new["useValueForTime"]
+    assert new["expr"].startswith("1000 * ")
+
+
+@each_expression
+def test_a_query_asks_for_what_there_is(expression):
+    check(expression)
+
+
+@each_expression
+def test_a_query_is_about_what_is_chosen_above(expression):
+    assert set(re.findall(r"\$(\w+)", expression)) <= VARIABLES | OF_GRAFANA
+    for metric, labels in named(expression).metrics.items():
         # An alert that nobody is there belongs to no instance.
         assert metric == "ALERTS" or {"job", "instance"} <= labels
+
+
+@each_query
+def test_a_query_is_sent_to_the_prometheus_that_is_chosen(query):
+    assert query["datasource"]["uid"] == "${datasource}"
 
 
 @each_query
@@ -97,7 +133,7 @@ def test_what_stands_in_a_legend_is_left_by_the_query(query):
 
 
 def test_every_metric_is_shown_or_watched():
-    expressions = [query["expr"] for _, query in QUERIES] + [rule["expr"] for rule in rules()]
+    expressions = [*EXPRESSIONS.values(), *(rule["expr"] for rule in rules())]
     used = {metric for expression in expressions for metric in named(expression).metrics}
     ours = {
         re.sub(r"_(bucket|sum|count)$", "_bucket", name)

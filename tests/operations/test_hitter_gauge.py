@@ -227,10 +227,10 @@ class TestLinks:
         process.after(decided(1, {"a": 5, "b": 6}))
         assert process.links == {"b": "https://crashes.example.com/b"}
 
-    def test_without_a_template_there_are_none(self):
+    def test_without_a_template_they_are_empty(self):
         process = Process()
         process.after(decided(1, {"a": 5}))
-        assert process.links == {}
+        assert process.links == {"a": ""}
 
 
 REPORTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), max_size=4)

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def dashboard() -> Json:
-    rows = yaml.safe_load(PANELS.read_text(encoding="utf-8"))
+    annotations, rows = yaml.safe_load_all(PANELS.read_text(encoding="utf-8"))
     return {
         "uid": "streamer",
         "title": "streamer",
@@ -34,8 +34,24 @@ def dashboard() -> Json:
         "graphTooltip": 1,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
+        "annotations": {"list": [annotation(told) for told in annotations]},
         "templating": {"list": variables()},
         "panels": [{"id": number, **each} for number, each in enumerate(placed(rows), start=1)],
+    }
+
+
+def annotation(told: Json) -> Json:
+    """Marks with the name of an item. Close ones of the same item become one."""
+    return {
+        "name": told["annotation"],
+        "enable": True,
+        "iconColor": told["color"],
+        "datasource": SOURCE,
+        "expr": told["query"].replace("$of", OF),
+        "step": "15s",
+        "titleFormat": "{{item}}",
+        "textFormat": told["text"],
+        "useValueForTime": told["at"] == "value",
     }
 
 
@@ -103,24 +119,40 @@ def graph(told: Json) -> Json:
 def table(told: Json) -> Json:
     """One column per query, one line per combination of labels; largest values first."""
     made = measured("table", told["table"], told, 8, 8, {"noValue": "none"})
+    made["fieldConfig"]["overrides"] = [
+        override(column, "unit", unit) for column, unit in told.get("units", {}).items()
+    ]
+    if "opens" in told:
+        link = {"title": "Open", "url": "${__value.raw}", "targetBlank": True}
+        made["fieldConfig"]["overrides"].append(override(told["opens"], "links", [link]))
     made["targets"] = targets(told["queries"], instant=True, format="table")
     columns = list(told["queries"])
     # Grafana names the values after their query, unless there is only one query.
     names = (
         ["Value"] if len(columns) == 1 else [f"Value #{_letter(n)}" for n in range(len(columns))]
     )
+    named = dict(zip(names, columns, strict=True))
+    hidden = ["Time", *(name for name in names if named[name] == told.get("hides"))]
     made["transformations"] = [
         {"id": "merge", "options": {}},
         {
             "id": "organize",
             "options": {
-                "excludeByName": {"Time": True},
-                "renameByName": dict(zip(names, columns, strict=True)),
+                "excludeByName": dict.fromkeys(hidden, True),
+                "renameByName": named,
             },
         },
         {"id": "sortBy", "options": {"sort": [{"field": columns[0], "desc": True}]}},
     ]
     return made
+
+
+def override(column: str, name: str, value: object) -> Json:
+    """A property of one column of a table."""
+    return {
+        "matcher": {"id": "byName", "options": column},
+        "properties": [{"id": name, "value": value}],
+    }
 
 
 def measured(kind: str, title: str, told: Json, width: int, height: int, shown: Json) -> Json:
