@@ -1,11 +1,11 @@
 """By how many users items have grown: more than the intervals of their values explain.
 
 The last value of an item is compared with a single earlier one, an hour or more before it, or
-with the first one while the item is public for less. So the number of comparisons does not
-depend on how often values are published, and growth shows with the first value after it. (The
-trend on the live page averages up to eight values. They may be hours apart, and then it says
-so hours later.) Kept here and not in PromQL: restored after a restart, it compares values of
-one stretch only, whatever Prometheus has scraped.
+with the first one while the item is public for less. So it shows with the first value after the
+growth, and ends when the next hour has none. (The trend on the live page averages up to eight
+values: it finds smaller changes, but with a value an hour it needs hours, and lasts for hours.)
+Computed here and not in PromQL: this is restored after a restart, and compares values of one
+stretch only, whatever Prometheus has scraped.
 """
 
 from __future__ import annotations

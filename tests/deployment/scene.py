@@ -1,7 +1,7 @@
 """A stream in which everything happens that operators look for, and a service that reads it.
 
-Hitters, users whose budget is used up, late events, rejected ones; a restart with changed
-privacy settings; and a broker that is away for a moment.
+An item that lasts and one that comes and goes, users whose budget is used up, late events,
+rejected ones; a restart with changed privacy settings; and a broker that is away for a moment.
 """
 
 import asyncio
@@ -26,12 +26,16 @@ from tests.kafka.instances import Deployed, mortal_broker, until
 
 HITTER = 'crash:NPE "Foo\\Bar"\n💥'
 """With everything that must be escaped somewhere."""
+TRANSIENT = "error:HTTP-502"
+"""Held for some seconds, and not for some."""
+LINKS = "https://crashes.example.com/?q={item}&in=streamer"
 FRESH, TIRED, LATE = 60, 40, 20
 """Users in each batch: new ones, the same ones every time, and late ones."""
 BATCHES_A_SECOND = 5
+BATCHES_A_STAY = 15
 HOUR_MS = 3_600_000
 STREAM = {"step_seconds": 0.5, "lateness_seconds": 0.2}
-# A threshold below 10, and one report for each user.
+# A threshold below 100, and one report for each user.
 PRIVACY = {"epsilon": 4.0, "delta": 0.01, "contributions": 1, "beta": 0.5, "items": 10}
 KAFKA = {"request_timeout_seconds": 1, "transaction_timeout_seconds": 3}
 
@@ -43,7 +47,9 @@ def batch(number: int) -> list[bytes]:
     tired = [event(f"tired-{user}", HITTER) for user in range(TIRED)]
     late = [event(f"late-{user}", HITTER, time=now - HOUR_MS) for user in range(LATE)]
     bad = [b"{", event("ahead", HITTER, time=now + HOUR_MS), json.dumps({"item": "x"}).encode()]
-    return fresh + again + tired + late + bad
+    transient = [event(f"{number}-brief-{user}", TRANSIENT) for user in range(FRESH)]
+    stays = number // BATCHES_A_STAY % 2 == 0
+    return fresh + again + tired + late + bad + (transient if stays else [])
 
 
 @dataclass
@@ -121,7 +127,11 @@ def scene(directory: Path) -> Iterator[Scene]:
         def service(**privacy: float) -> Deployed:
             return Deployed(
                 world.settings(
-                    stream=STREAM, privacy=PRIVACY | privacy, kafka=KAFKA, metrics={"port": port}
+                    stream=STREAM,
+                    privacy=PRIVACY | privacy,
+                    kafka=KAFKA,
+                    http={"link_template": LINKS},
+                    metrics={"port": port},
                 ),
                 directory,
             )

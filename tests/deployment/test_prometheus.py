@@ -2,18 +2,24 @@
 
 import json
 import math
+import re
+from urllib.parse import quote
 
 import pytest
 
 from tests.deployment.prometheus import JOB, Prometheus, program, promtool
 from tests.deployment.promql import DASHBOARD, RULES, rules
-from tests.deployment.scene import HITTER, scene
+from tests.deployment.scene import HITTER, LINKS, TRANSIENT, scene
 from tests.kafka.instances import until
 
 pytestmark = pytest.mark.kafka
 
-PANELS = json.loads(DASHBOARD.read_text())["panels"]
-QUERIES = [(panel["title"], query) for panel in PANELS for query in panel.get("targets", [])]
+CONTENT = json.loads(DASHBOARD.read_text())
+QUERIES = [
+    (f"{panel['title']}-{query['refId']}", query)
+    for panel in CONTENT["panels"]
+    for query in panel.get("targets", [])
+] + [(mark["name"], mark) for mark in CONTENT["annotations"]["list"]]
 CHOSEN = {"$job": JOB, "$instance": ".*", "$window": "1m", "$__rate_interval": "10s"}
 SECONDS = 60
 
@@ -22,9 +28,15 @@ PROMISED = {
     "streamer_rejected_total": {"reason"},
     "streamer_steps_closed_total": set(),
     "streamer_hitters_total": set(),
+    "streamer_hitters_current": set(),
+    "streamer_hitters_shown": set(),
+    "streamer_changes_total": {"state"},
     "streamer_hitter_estimate": {"item"},
     "streamer_hitter_low": {"item"},
     "streamer_hitter_high": {"item"},
+    "streamer_hitter_since_seconds": {"item"},
+    "streamer_hitter_growth": {"item"},
+    "streamer_hitter_info": {"item", "link"},
     "streamer_step_close_seconds_bucket": {"phase", "le"},
     "streamer_journal_write_seconds_bucket": {"le"},
     "streamer_publish_seconds_bucket": {"le"},
@@ -84,14 +96,16 @@ def test_every_promised_metric_is_there_with_its_labels(prometheus, metric):
 
 
 def test_an_item_arrives_as_it_is(prometheus):
-    (series,) = seen(lambda: prometheus.now("streamer_hitter_estimate"), "a hitter")
-    assert series["metric"]["item"] == HITTER
+    series = seen(lambda: prometheus.now("streamer_hitter_estimate"), "a hitter")
+    items = {each["metric"]["item"] for each in series}
+    assert HITTER in items
+    assert items <= {HITTER, TRANSIENT}
 
 
 @pytest.mark.parametrize(
     "query",
     [query for _, query in QUERIES],
-    ids=[f"{title}-{query['refId']}" for title, query in QUERIES],
+    ids=[name for name, _ in QUERIES],
 )
 def test_the_dashboard_has_something_to_show(prometheus, query):
     expression = query["expr"]
@@ -131,6 +145,43 @@ def test_no_rule_has_an_error(prometheus):
 def test_an_alert_is_right_about_this_stream(prometheus, alert, states):
     """Those that fire after minutes are on their way."""
     until(lambda: prometheus.rules()[alert]["state"] in states, f"{alert}: {states}")
+
+
+def test_an_alert_about_an_item_carries_what_a_receiver_needs(prometheus):
+    def alert():
+        alerts = prometheus.rules()["StreamerItemNew"]["alerts"]
+        return next((each for each in alerts if each["labels"]["item"] == HITTER), None)
+
+    until(lambda: alert() is not None, "an alert about the item")
+    told = alert()
+    assert told["labels"] == {
+        "alertname": "StreamerItemNew",
+        "severity": "warning",
+        "job": JOB,
+        "item": HITTER,
+    }
+    annotations = told["annotations"]
+    assert annotations["item"] == HITTER
+    assert annotations["link"] == LINKS.replace("{item}", quote(HITTER, safe=""))
+    assert annotations["estimate"].isdecimal()
+    low, high = re.fullmatch(r"(\d+) to (\d+)", annotations["interval"]).groups()
+    assert int(low) < int(high)
+
+
+def test_an_alert_about_an_item_resolves_when_it_is_gone(prometheus):
+    def fires():
+        alerts = prometheus.rules()["StreamerItemNew"]["alerts"]
+        return TRANSIENT in [each["labels"]["item"] for each in alerts]
+
+    for _ in range(2):
+        until(fires, "an alert about the item")
+        until(lambda: not fires(), "its end")
+
+
+@pytest.mark.parametrize("state", ["back", "gone"])
+def test_changes_are_counted(prometheus, state):
+    query = f'streamer_changes_total{{state="{state}"}}'
+    until(lambda: float(prometheus.now(query)[0]["value"][1]) > 0, query)
 
 
 def test_a_broker_that_was_away_can_be_seen(prometheus):
