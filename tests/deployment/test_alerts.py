@@ -76,6 +76,15 @@ class TestItems:
         assert {"item", "estimate", "interval", "link"} <= rule["annotations"].keys()
 
     @each_about_items
+    def test_they_contain_only_what_is_published(self, rule):
+        """They are sent to others than operators."""
+        asked = set(
+            re.findall(r"streamer_\w+", " ".join([rule["expr"], *rule["annotations"].values()]))
+        )
+        public = {"streamer_hitters_current", "streamer_hitters_shown", "streamer_ready"}
+        assert all(name in public or name.startswith("streamer_hitter_") for name in asked)
+
+    @each_about_items
     def test_they_stay_the_same_when_the_pod_is_replaced(self, rule):
         assert rule["expr"].startswith("max by (job, namespace, item) (")
 
