@@ -168,7 +168,8 @@ class KafkaLedger:
         self._budget_keys = (self._budget_keys - set(forgotten)) | set(charges)
         self._spent = step.spent
         self._periods[number] = period
-        self._steps[decided.step] = step
+        # Its hitters are not needed any more: there may be many, in each of thousands of steps.
+        self._steps[decided.step] = msgspec.structs.replace(step, hitters=())
         for each in old_steps:
             del self._steps[each]
         for each in old_periods:

@@ -19,8 +19,8 @@ from streamer.stream.pseudonyms import Pseudonyms
 from tests.kafka import harness
 from tests.service.repeatable import Repeatable
 
-CONTRIBUTIONS, REFRESH = 3, 2
-PRIVACY = {"contributions": CONTRIBUTIONS, "refresh_steps": REFRESH, "items": 50}
+CONTRIBUTIONS = 3
+PRIVACY = {"contributions": CONTRIBUTIONS, "value_every_steps": 2, "items": 50}
 PARTITIONS = 3
 SCRIPTED = {"trust_producer_timestamps": True}
 """Settings of a service that believes the arrivals of a script."""
@@ -162,7 +162,11 @@ def _recount(
         mine = held[timing.step_at(sent.time)][event["user"]]
         mine[event["item"]] = max(sent.time, mine.get(event["item"], sent.time))
     names = Pseudonyms(bytes.fromhex(key.get_secret_value()))
-    reported = {(hitter["step"], hitter["item"]) for hitter in hitters}
+    paid = {
+        (hitter["step"], hitter["item"])
+        for hitter in hitters
+        if hitter["state"] == "gone" or hitter["estimate"] is not None
+    }
     charges: dict[tuple[int, str], int] = defaultdict(int)
     for step in sorted(held):
         period = step // settings.privacy.period_steps
@@ -171,7 +175,7 @@ def _recount(
             left = settings.privacy.contributions - charges[period, user]
             latest = sorted(mine, key=lambda item: (mine[item], item), reverse=True)
             counting = latest[: min(left, settings.stream.items_per_step)]
-            number = sum((step, item) in reported for item in counting)
+            number = sum((step, item) in paid for item in counting)
             charges[period, user] += number
             if number:
                 paying[user] = FULL * number

@@ -24,7 +24,7 @@ from tests.kafka.scripted import CONTRIBUTIONS
 from tests.kafka.trials import Backlog, LiveStream, wait_until_now_is_closed
 
 # Single empty steps, a long gap, and a new period in the middle.
-STEPS = [*range(5, 50), *range(52, 60, 3), *range(95, 140)]
+STEPS = [*range(5, 70), *range(72, 80, 3), *range(95, 165)]
 PERIOD = 100
 DEATHS = [
     Fate("fenced"),

@@ -25,7 +25,13 @@ from tests.web.asking import ask
 WAITING = "waiting for a broker to answer"
 USERS = 3_000
 STREAM = {"step_seconds": 1.0, "lateness_seconds": 3.0}
-PRIVACY = {"epsilon": 8.0, "contributions": 1, "refresh_steps": 1_000, "items": 100}
+PRIVACY = {
+    "epsilon": 8.0,
+    "contributions": 1,
+    "attention": "every_step",
+    "refresh_steps": 1_000,
+    "items": 100,
+}
 REJECTED = {"not_json": [b"no", b"nor this"], "empty": [b""], "missing_item": [b'{"user": "u"}']}
 
 

@@ -110,6 +110,6 @@ def resting(state):
 
 
 def _facts_of_decision(decided):
-    hitters = [msgspec.to_builtins(hitter) for hitter in decided.hitters]
+    hitters = [[hitter.item, hitter.estimate] for hitter in decided.hitters]
     period = msgspec.to_builtins(decided.period)
     return [decided.step, decided.first, period, hitters, decided.charges.users.tolist()]

@@ -30,6 +30,12 @@ line_source._READ_BYTES = 3000
 SnapshotRule.LEAST_BYTES = 0
 
 
+RULES = {
+    "changes": {"attention": "changes", "value_every_steps": 3, "refresh_steps": 1},
+    "every_step": {"attention": "every_step", "refresh_steps": 2},
+}
+
+
 class Run:
     """One run of a job in a process of its own, and the way it dies."""
 
@@ -49,7 +55,10 @@ class Run:
             **places,
         )
         try:
-            made = settings(stream={"start": self._order.get("start")})
+            made = settings(
+                stream={"start": self._order.get("start")},
+                privacy=RULES[self._order.get("attention", "changes")],
+            )
             report = asyncio.run(
                 run_lines(job, made, asked_by=Repeatable(), checkpoint=self._checkpoint)
             )
@@ -123,7 +132,9 @@ def _die() -> None:
 
 
 def serve() -> None:
-    terms_of(settings().privacy, settings().stream)  # planned once, for all runs
+    for rule in RULES.values():  # planned once, for all runs
+        made = settings(privacy=rule)
+        terms_of(made.privacy, made.stream)
     for line in sys.stdin:
         json.dump(_carry_out(json.loads(line)), sys.stdout)
         sys.stdout.write("\n")

@@ -11,6 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -21,7 +22,7 @@ from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
 from streamer.privacy.prices import FULL
 from streamer.stream.timing import format_rfc3339
-from tests.ledger.making import facts_of, units_of
+from tests.ledger.making import units_of
 from tests.service.repeatable import SETTINGS, events, write_events
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,7 @@ class Place:
 
     directory: Path
     source: Path
+    attention: str = "changes"
 
     def order(self) -> dict[str, str]:
         return {
@@ -83,6 +85,7 @@ class Place:
             "sink": str(self.directory / "hitters.jsonl"),
             "steps": str(self.directory / "steps.jsonl"),
             "journal": str(self.directory / "journal"),
+            "attention": self.attention,
         }
 
     def outcome(self) -> tuple:
@@ -94,7 +97,8 @@ class Place:
         assert restored.published == state.closed
         counters = units_of(restored)
         assert max(counters.values()) <= FULL * SETTINGS["privacy"]["contributions"]
-        return hitters, steps, state.closed, state.period, counters, facts_of(restored)["history"]
+        said = [(decided.step, decided.hitters) for decided in state.recent if decided.hitters]
+        return hitters, steps, state.closed, state.period, counters, said
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +155,9 @@ def calm(nursery, long, memory):
 def test_the_undisturbed_run_has_something_to_lose(undisturbed):
     hitters, steps, closed, period, counters, _ = undisturbed
     assert len(hitters) > 50
+    states = Counter(json.loads(record)["state"] for record in hitters)
+    assert set(states) == {"new", "ongoing", "back", "gone"}
+    assert states["gone"] > 5
     assert closed == 149
     assert period.number == 3
     assert max(counters.values()) == 3 * FULL
@@ -172,6 +179,24 @@ def test_killed_at_a_point_of_the_protocol(
     assert nursery.run(**place.order(), ordered=ordered, kill_at=[point, number])["killed"]
     assert not nursery.run(**place.order(), ordered=ordered)["killed"]
     assert place.outcome() == undisturbed
+
+
+@pytest.fixture(scope="module")
+def at_rest(nursery, short, memory):
+    """How the run ends if items rest after a report, in place of staying public."""
+    (memory / "at rest").mkdir()
+    place = Place(memory / "at rest", short, "every_step")
+    assert not nursery.run(**place.order())["killed"]
+    return place.outcome()
+
+
+@pytest.mark.parametrize("number", [2, 5])
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_point_while_items_rest(nursery, short, at_rest, directory, point, number):
+    place = Place(directory, short, "every_step")
+    assert nursery.run(**place.order(), kill_at=[point, number])["killed"]
+    assert not nursery.run(**place.order())["killed"]
+    assert place.outcome() == at_rest
 
 
 class TestAroundTheEnd:
