@@ -14,7 +14,9 @@ from streamer.errors import OutputError
 if TYPE_CHECKING:
     from streamer.experiments.comparison import Row
     from streamer.experiments.paper_example import PaperExample
+    from streamer.experiments.real_day import DayRow
     from streamer.experiments.smallest_outbreak import Smallest
+    from streamer.fleet.fleet import Fleet
     from streamer.privacy.guarantee import Guarantee
     from streamer.privacy.threshold import Plan
 
@@ -23,6 +25,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _INK, _SOFT = "#17202a", "#5b6773"
 _SHADES = ("#1d4f91", "#4a7fc1", "#9dbfe8")
 _GREYS = ("#6b7580", "#98a1ab", "#c6ccd3")
+_FAINT = "#e9ecef"
 
 
 def check_plot(path: Path) -> None:
@@ -159,6 +162,54 @@ def draw_outbreaks(measured: list[Smallest], guarantee: Guarantee, path: Path) -
     axes.yaxis.set_major_formatter(lambda users, _: f"{users:,.0f}")
     axes.legend(loc="upper left", frameon=False, fontsize=13, labelcolor=_INK)
     _save(figure, path)
+
+
+def draw_day(fleet: Fleet, rows: list[DayRow], guarantee: Guarantee, path: Path) -> None:
+    """What was there on a day, in grey, and over it what each rule made public."""
+    check_plot(path)
+    figure, axes = _figure(
+        "What users see of a day",
+        f"{fleet.users:,} users, {len(fleet.lasting)} items that last, an outbreak every hour; "
+        f"ε = {guarantee.epsilon:g}, δ = {_small(guarantee.delta)}, k = {guarantee.contributions:,}",
+    )
+    catalogue = fleet.catalogue()
+    outbreaks = [catalogue.number(each.item) for each in fleet.outbreaks]
+    lanes = [[catalogue.number(each.item)] for each in fleet.lasting] + [outbreaks]
+    there = [[(0, fleet.steps)]] * len(fleet.lasting)
+    there.append([(each.start, each.length) for each in fleet.outbreaks])
+    hour = 3_600 / fleet.step_seconds
+    for place, row in enumerate(rows):
+        colour = _SHADES[0] if place == len(rows) - 1 else _GREYS[0]
+        bottom = (len(rows) - 1 - place) * (len(lanes) + 1.6)
+        for lane, (items, truth) in enumerate(zip(lanes, there, strict=True)):
+            height = bottom + len(lanes) - 1 - lane
+            axes.broken_barh(_hours(truth, hour), (height, 0.8), color=_FAINT)
+            shown = [(step, 1) for step, item in row.result.public if item in items]
+            axes.broken_barh(_hours(shown, hour), (height, 0.8), color=colour)
+        axes.text(
+            *(0, bottom + len(lanes) + 0.15, _day_words(row)),
+            fontsize=13,
+            color=_INK,
+            fontweight="bold" if place == len(rows) - 1 else "normal",
+        )
+    axes.set_yticks([])
+    axes.set_xlim(0, fleet.steps / hour)
+    axes.set_xticks(range(0, 25, 3), [f"{at:02}:00" for at in range(0, 25, 3)])
+    axes.grid(visible=False)
+    _save(figure, path)
+
+
+def _hours(spans: list[tuple[int, int]], hour: float) -> list[tuple[float, float]]:
+    """Spans of steps as spans of hours."""
+    return [(begin / hour, length / hour) for begin, length in spans]
+
+
+def _day_words(row: DayRow) -> str:
+    result = row.result
+    return (
+        f"{row.name}: {result.public_share:.1%} of the time public, {result.found} of "
+        f"{result.outbreaks} outbreaks found, {result.exhausted_share:.0%} without budget at noon"
+    )
 
 
 def _figure(title: str, subtitle: str) -> tuple[Any, Any]:

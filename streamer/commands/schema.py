@@ -41,6 +41,9 @@ def schema_of(contract: Contract) -> dict[str, Any]:
         Contract.REJECTED: RejectedRecord,
     }
     name = types[contract].__name__
-    schema = msgspec.json.schema(types[contract])
-    described: dict[str, Any] = schema["$defs"][name]
+    definitions = msgspec.json.schema(types[contract])["$defs"]
+    described: dict[str, Any] = definitions[name]
+    for field in described["properties"].values():
+        if "$ref" in field:  # an enumeration: written in its place, so that a schema is complete
+            field["enum"] = definitions[field.pop("$ref").rpartition("/")[2]]["enum"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}

@@ -52,8 +52,8 @@ def test_hitters_go_to_standard_output_and_the_summary_does_not(run, source):
         (1, "many"),
     ]
     assert list(records(result.out)[0]) == [
-        *("step", "start", "end", "item", "estimate", "low", "high", "margin", "threshold"),
-        *("epsilon", "delta", "contributions", "period"),
+        *("step", "start", "end", "item", "state", "since", "estimate", "low", "high"),
+        *("valued_at", "margin", "threshold", "epsilon", "delta", "contributions", "period"),
     ]
     assert "accepted  6,000" in result.err
     assert "users charged  2,000 (2,000 exhausted)" in result.err

@@ -18,6 +18,7 @@ PROMISED = {"epsilon": 1.0, "delta": 1e-06, "contributions": 3, "period": 0}
 RESULT = {**SPAN, **FOUND, **PROMISED}
 STEP = {**SPAN, "hitters": 0, "period": 0}
 REJECTED = {"topic": "telemetry.events", "partition": 0, "offset": 7, "reason": "not_json"}
+STATE = {"state": "new", "since": 3, "valued_at": 3}
 GOOD = [
     ("event", EVENT),
     ("event", {**EVENT, "time": 1767225612000}),
@@ -25,6 +26,8 @@ GOOD = [
     ("event", {"user": "u", "item": "i", "unknown": [1]}),
     ("result", RESULT),  # as 0.1.0 wrote it
     ("result", {**RESULT, **INTERVAL}),
+    ("result", {**RESULT, **INTERVAL, **STATE}),
+    ("result", {**RESULT, **STATE, "state": "gone", **dict.fromkeys(["estimate", *INTERVAL])}),
     ("step", STEP),
     ("step", {**STEP, "first": 3}),
     ("rejected", REJECTED),
@@ -36,7 +39,9 @@ BAD = [
     ("event", {**EVENT, "time": 1.5}),
     ("event", {**EVENT, "time": True}),
     ("result", {**RESULT, "estimate": 8.5}),
-    *(("result", {**RESULT, **INTERVAL, end: wrong}) for end in INTERVAL for wrong in (8.5, None)),
+    *(("result", {**RESULT, **INTERVAL, end: 8.5}) for end in INTERVAL),
+    ("result", {**RESULT, **STATE, "state": "unheard-of"}),
+    *(("result", {**RESULT, **STATE, name: None}) for name in STATE),
     ("step", {**STEP, "hitters": "none"}),
     *(("result", {key: RESULT[key] for key in RESULT if key != name}) for name in RESULT),
     *(("step", {key: STEP[key] for key in STEP if key != name}) for name in STEP),
@@ -48,7 +53,7 @@ TYPES = {
     "object": dict,
     "null": type(None),
 }
-KNOWN = {"type", "properties", "required", "anyOf"}
+KNOWN = {"type", "properties", "required", "anyOf", "enum"}
 SILENT = {"$schema", "title", "description", "examples", "default", "deprecated"}
 
 
@@ -56,6 +61,8 @@ def valid(schema, value):
     """As much of JSON Schema as the contracts use; anything else in one is a failure."""
     assert set(schema) <= KNOWN | SILENT, set(schema)
     if "anyOf" in schema and not any(valid(each, value) for each in schema["anyOf"]):
+        return False
+    if "enum" in schema and value not in schema["enum"]:
         return False
     if "type" in schema and (
         isinstance(value, bool) or not isinstance(value, TYPES[schema["type"]])
