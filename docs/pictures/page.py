@@ -28,7 +28,7 @@ from streamer.monitors.deciding import NoisyThreshold
 from streamer.service.pipeline import Pipeline
 from streamer.service.resume import Course, Opened, resume
 from streamer.service.startup import intake_of, life_of, terms_of, timing_of
-from streamer.settings import PrivacySettings, Settings
+from streamer.settings import Settings
 from streamer.stream.intake import Batch
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import PublicSettings
@@ -52,11 +52,12 @@ FLEET = Fleet(
         Outbreak("crash:OutOfMemoryError:Feed.kt:118", 12_000, 70, 36, Shape.SPIKE),
         Outbreak("error:HTTP-502:/api/checkout", 18_000, 142, 38, Shape.RAMP),
         Outbreak("error:TLS-handshake:edge-fra-4", 2_900, 205, 30),
-        Outbreak("version:8.2.0-rollback", 6_500, 288, 40, Shape.SPIKE),
+        Outbreak("url:/status", 3_400, 251, 46),
         Outbreak("crash:IllegalStateException:CheckoutFragment.kt:341", 9_000, 279, 30, Shape.RAMP),
+        Outbreak("version:8.2.0-rollback", 6_500, 297, 40, Shape.SPIKE),
     ),
 )
-SETTINGS = Settings(privacy=PrivacySettings(contributions=40))
+SETTINGS = Settings()
 
 
 async def run_fleet(board: Board) -> None:

@@ -6,7 +6,9 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from streamer.monitors.attention import Rule, rule_of
 from streamer.monitors.seam import Hitter
+from streamer.privacy.terms import Attention, Method
 from streamer.stream.decided import Decided
 from streamer.stream.periods import Period, Terms
 from streamer.stream.publication import PublicSettings, Recorder
@@ -22,30 +24,37 @@ DEADLINE = 30
 
 @dataclass
 class Stream:
-    """Publishes steps to a board, in the records that the product publishes."""
+    """Publishes steps to a board, in the records that the product publishes.
+
+    Without a rule, its hitters have no states, as in a ledger of 0.1.0.
+    """
 
     board: Board
     first: int = 1
     terms: Terms = field(default_factory=terms)
     timing: StepTiming = SECONDS
+    rule: Rule[str] | None = None
 
     def __post_init__(self):
         self.period = Period.containing(self.first, self.terms)
         self.recorder = Recorder(self.timing, self.first - 1)
         self.board.started(PublicSettings(self.terms))
 
-    def decided(self, step, hitters):
+    def decided(self, step, hitters, gone=()):
         self.period = self.period.at(step, self.terms)
-        named = tuple(Hitter(item, hitters[item]) for item in sorted(hitters))
+        if self.rule is not None:
+            named = self.rule.note(step, hitters, gone)
+        else:
+            named = tuple(Hitter(item, hitters[item]) for item in sorted(hitters))
         return Decided(step, step, self.period, named)
 
     def step(self, **hitters):
         self.report(hitters)
 
-    def report(self, hitters, skipping=0):
+    def report(self, hitters, skipping=0, gone=()):
         """The next step, or one after so many quiet ones that are due together with it."""
-        decided = self.decided(self.recorder.recorded + 1 + skipping, hitters)
-        if hitters:
+        decided = self.decided(self.recorder.recorded + 1 + skipping, hitters, gone)
+        if decided.hitters:
             publication = self.recorder.with_results(decided)
         else:
             publication = self.recorder.without_results(decided.step, decided.period)
@@ -56,8 +65,18 @@ class Stream:
 
 def new_stream(**changes):
     limits = {name: changes.pop(name) for name in ("most_steps", "most_bytes") if name in changes}
-    first = changes.pop("first", 1)
-    return Stream(Board(SECONDS, **limits), first, terms(**changes))
+    first, timing = changes.pop("first", 1), changes.pop("timing", SECONDS)
+    return Stream(Board(timing, **limits), first, terms(**changes), timing)
+
+
+def new_stream_with_states(attention=Attention.CHANGES, **changes):
+    """What its steps say of items is what the product would say of the same answers: with
+    changes, an item that was reported stays public until it is gone."""
+    if attention is Attention.CHANGES:
+        changes = {"calibration": Method.HORIZON, "epsilon": 1.0, "delta": 1e-6} | changes
+    stream = new_stream(attention=attention, **changes)
+    stream.rule = rule_of(stream.period.pace)
+    return stream
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 // Draws the timeline on its canvas. A view has the steps, the sizes and the colours.
 
-import { placeOf } from "./history.js";
+import { placeOf } from "./series.js";
 import { clock } from "./words.js";
 
 const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const TICK_PIXELS = 96;
+const MARK_PIXELS = 2; // the least width of a value
+const BAND_INSET = 0.3; // of the height of a mark, above and below the band
 
 const xOf = (view, step) => ((step - view.first) / view.steps) * view.width;
 
@@ -20,31 +22,29 @@ export function drawKnown(context, view, history, rows) {
   }
 }
 
-// The row of one item. Where steps are narrower than a pixel, each pixel shows their maximum.
-export function drawRow(context, view, { steps, estimates }, row, least, most) {
+// The row of one item: a band while it is there, a mark for each value, a line where it is gone.
+// Where steps are narrower than a pixel, each pixel shows the maximum of their values.
+export function drawRow(context, view, series, row, least, most) {
   const top = view.strip + (row + 1) * view.pitch - view.cell - 1;
-  const colour = (value) => view.ramp.colour(value, least, most);
-  if (view.refresh > 1) drawPauses(context, view, { steps, estimates }, top, colour);
-  for (const { x, width, value } of columns(view, steps, estimates)) {
+  const colour = (value) => (value === null ? view.ink.bar : view.ramp.colour(value, least, most));
+  const inset = Math.round(view.cell * BAND_INSET);
+  for (const { from, to, estimate } of series.bands(view.first, view.refresh)) {
+    if (to - from === 1 && estimate !== null) continue; // its mark covers it
+    const x = Math.max(0, xOf(view, from));
+    context.fillStyle = colour(estimate);
+    context.fillRect(x, top + inset, xOf(view, Math.min(to, view.through + 1)) - x, view.cell - 2 * inset);
+  }
+  for (const { x, width, value } of columns(view, series.steps, series.estimates)) {
     context.fillStyle = colour(value);
-    context.fillRect(x, top, width, view.cell);
+    context.fillRect(x, top, Math.max(width, MARK_PIXELS), view.cell);
+  }
+  context.fillStyle = view.ink.ink;
+  for (const { gone } of series.stretches) {
+    if (gone !== null && gone >= view.first) context.fillRect(Math.round(xOf(view, gone)), top, 1, view.cell);
   }
 }
 
-// A reported item is not checked again for a while: its report stays valid until then.
-function drawPauses(context, view, { steps, estimates }, top, colour) {
-  context.globalAlpha = 0.7;
-  for (let place = placeOf(steps, view.first - view.refresh); place < steps.length; place += 1) {
-    const end = Math.min(steps[place] + view.refresh, steps[place + 1] ?? Infinity, view.through + 1);
-    const x = Math.max(0, xOf(view, steps[place]));
-    context.fillStyle = colour(estimates[place]);
-    context.fillRect(x, top, xOf(view, end) - x, view.cell);
-  }
-  context.globalAlpha = 1;
-}
-
-// The number of items in each step, with those still valid from earlier steps. Returns the
-// maximum.
+// The number of items in each step. Returns the maximum.
 export function drawStrip(context, view, { steps, counts }) {
   const bars = [...columns(view, steps, counts)];
   const most = bars.reduce((largest, { value }) => Math.max(largest, value), 0);

@@ -1,27 +1,20 @@
-// The steps the page has loaded, and the reports of each item in them.
+// The steps that the page has loaded, and what they say about each item.
+
+import { Series } from "./series.js";
 
 const MOST = 10_000;
 
-// The first index in ascending numbers whose number is not below a value.
-export function placeOf(numbers, value) {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (numbers[middle] < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 export class History {
+  // For how many steps a report is valid: a reported item may not be checked again until then.
+  refresh = 1;
+
   constructor() {
     this.clear();
   }
 
   clear() {
     this.records = [];
-    this.series = new Map(); // item -> {item, steps, estimates, lows, highs}
+    this.series = new Map(); // item -> its series
   }
 
   get through() {
@@ -54,32 +47,29 @@ export class History {
     return Date.parse(known.end) + (step - known.step - 1) * lengthMs;
   }
 
-  // The report of an item that is valid in a step: a reported item is not checked again for
-  // `refresh` steps. Null: none.
-  reportAt(item, step, refresh) {
-    const series = this.series.get(item);
-    if (!series) return null;
-    const place = placeOf(series.steps, step + 1) - 1;
-    if (place < 0 || step - series.steps[place] >= refresh) return null;
-    return {
-      ago: step - series.steps[place],
-      estimate: series.estimates[place],
-      low: series.lows[place],
-      high: series.highs[place],
-    };
+  // What is known about an item in a step. Null: it is not public.
+  at(item, step) {
+    return this.series.get(item)?.at(step, this.refresh) ?? null;
   }
 
-  // From step `first` on, the steps that have items, and how many: a reported item is not
-  // checked again for `refresh` steps and counts until then.
-  itemCounts(first, refresh) {
+  // The items that are gone since fewer than `steps` steps, the latest first.
+  gone(steps) {
+    const isRecent = ({ stretches }) => (stretches.at(-1).gone ?? -Infinity) > this.through - steps;
+    const found = [...this.series.values()].filter(isRecent);
+    return found.sort((one, other) => other.stretches.at(-1).gone - one.stretches.at(-1).gone);
+  }
+
+  // From step `first` on, the steps that have items, and how many.
+  itemCounts(first) {
     const changes = new Int32Array(this.through - first + 2);
-    for (const { steps } of this.series.values()) {
-      for (let place = placeOf(steps, first - refresh + 1); place < steps.length; place += 1) {
-        const end = Math.min(steps[place] + refresh, steps[place + 1] ?? Infinity, this.through + 1);
-        if (end <= first) continue;
-        changes[Math.max(0, steps[place] - first)] += 1;
+    for (const series of this.series.values()) {
+      series.stretches.forEach((stretch, place) => {
+        const end = Math.min(series.endOf(place, this.refresh), this.through + 1);
+        const from = Math.max(first, stretch.first);
+        if (end <= from) return;
+        changes[from - first] += 1;
         changes[end - first] -= 1;
-      }
+      });
     }
     const found = { steps: [], counts: [] };
     let count = 0;
@@ -100,17 +90,9 @@ export class History {
   }
 
   #note(record) {
-    if (!record.results) return;
-    for (const { item, estimate, low, high } of record.results) {
-      let series = this.series.get(item);
-      if (!series) {
-        series = { item, steps: [], estimates: [], lows: [], highs: [] };
-        this.series.set(item, series);
-      }
-      series.steps.push(record.step);
-      series.estimates.push(estimate);
-      series.lows.push(low);
-      series.highs.push(high);
+    for (const result of record.results ?? []) {
+      if (!this.series.has(result.item)) this.series.set(result.item, new Series(result.item));
+      this.series.get(result.item).note(record.step, result);
     }
   }
 }

@@ -27,6 +27,8 @@ const live = new Live(history, RECENT, {
   },
   guarantee(given) {
     promise = given;
+    history.refresh = promise.attention === "changes" ? 1 : promise.refresh_steps;
+    table.lengthMs = 1000 * promise.step_seconds;
     showPromise();
     showAll();
   },
@@ -90,16 +92,14 @@ function showPromise() {
     contributions: number(contributions),
     period: `${period}, ${plural(promise.period_steps, "step")}`,
     step: duration(seconds),
-    threshold: plural(promise.threshold, "user"),
+    threshold: threshold(promise),
     unknown: unknown(promise),
     unique: unique(promise),
     span:
       `The bound is for one period of ${period}. A stretch of time that reaches into two periods costs the ` +
       "privacy loss of both.",
-    fading:
-      "A user whose budget is spent stops counting until the next period. So an item that lasts can " +
-      "disappear from this page while users still have it.",
     counted: counted(promise),
+    charged: charged(promise),
   };
   for (const [name, text] of Object.entries(words)) find(`promise-${name}`).textContent = text;
   find("promise-trust").hidden = !promise.trusts_producers;
@@ -114,6 +114,25 @@ function counted({ items_per_step: most, declared_items: declared, declared_thre
   return `Counted are users: of each user, ${items} in a step.${known}`;
 }
 
+// What a user's budget is spent on, and what happens when it is spent.
+function charged({ attention, loud_price: price, loud_excess: excess, threshold, value_every_steps: every, step_seconds: seconds }) {
+  const spent = "A user whose budget is spent stops counting until the next period.";
+  if (attention !== "changes") {
+    return `${spent} So an item that lasts can disappear from this page while users still have it.`;
+  }
+  const loud = excess === null ? "" : `, or ${price} from ${plural(threshold + excess, "user")} on`;
+  return (
+    `What counts against the budgets of an item's users: each number that is shown (1${loud}), and that the item ` +
+    `is gone (1). That it is still there costs nothing, so an item that lasts stays on this page. Its number ` +
+    `is measured after 1, 2, 4 steps and so on, then every ${duration(every * seconds)}. ${spent}`
+  );
+}
+
+function threshold({ threshold: least, exit_threshold: exit }) {
+  const shown = `threshold: ${plural(least, "user")}; items below it are not shown`;
+  return exit === null ? shown : `${shown}, except those that were above it and still have about ${number(exit)}`;
+}
+
 function unique({ users, unique_items_per_year: expected }) {
   if (expected === null) return "";
   return (
@@ -122,8 +141,8 @@ function unique({ users, unique_items_per_year: expected }) {
   );
 }
 
-function unknown({ threshold, refresh_steps: refresh, step_seconds: seconds }) {
-  const recheck = refresh > 1 ? ` A reported item is checked again after ${duration(refresh * seconds)}.` : "";
+function unknown({ threshold, attention, refresh_steps: refresh, step_seconds: seconds }) {
+  const recheck = attention !== "changes" && refresh > 1 ? ` A reported item is checked again after ${duration(refresh * seconds)}.` : "";
   return (
     `An item that is not shown may have no users, or up to about ${number(threshold)}. How many it has cannot be ` +
     `known, from this page or from anything else that is published.${recheck}`

@@ -1,8 +1,9 @@
-// A heat map of items over steps, coloured by estimate, with the item count of each step above.
+// Items over steps: bands while they are there, coloured by their last value, with a mark for each
+// value, and the item count of each step above.
 
-import { placeOf } from "./history.js";
 import { drawAxis, drawKnown, drawRow, drawStrip } from "./drawing.js";
 import { Ramp } from "./ramp.js";
+import { placeOf } from "./series.js";
 import { clock, duration, interval, itemElement, make, number, plural } from "./words.js";
 
 const WINDOWS = [60, 300, 1_440, 10_000];
@@ -19,9 +20,8 @@ export class Timeline {
   #cursor = null; // {step, row}
   #due = false;
   #seconds = null;
-  #current = new Map(); // item -> its current estimate
+  #current = new Map(); // item -> its last value, or null
   #least = 1;
-  #refresh = 1;
   #counts = { steps: [], counts: [] };
 
   // `fetchBack(step)` loads the steps from `step` on into the history.
@@ -50,8 +50,7 @@ export class Timeline {
       this.#labelWindows();
     }
     this.#least = promise?.threshold ?? 1;
-    this.#refresh = promise?.refresh_steps ?? 1;
-    this.#current = new Map(current.hitters.map(({ item, estimate }) => [item, estimate]));
+    this.#current = new Map(current.hitters.map(({ item, value }) => [item, value]));
     this.#draw();
   }
 
@@ -82,7 +81,7 @@ export class Timeline {
     const context = this.#sized(view, height);
     if (view.through !== null) {
       drawKnown(context, view, this.history, rows.length);
-      this.#counts = this.history.itemCounts(view.first, view.refresh);
+      this.#counts = this.history.itemCounts(view.first);
       const most = drawStrip(context, view, this.#counts);
       find("strip-most").textContent = most ? `, up to ${number(most)}` : "";
       rows.forEach((series, row) => drawRow(context, view, series, row, this.#least, largest));
@@ -111,7 +110,7 @@ export class Timeline {
       axis: size("--axis"),
       startOf: (step) => this.history.startOf(step, lengthMs),
       lengthMs,
-      refresh: this.#refresh,
+      refresh: this.history.refresh,
       ramp: this.ramp,
       ink: this.ink,
     };
@@ -122,28 +121,28 @@ export class Timeline {
   #chooseRows(view) {
     const found = [];
     for (const series of this.history.series.values()) {
-      const start = placeOf(series.steps, view.first);
-      if (start === series.steps.length) continue;
-      found.push({ series, peak: peakOf(series.estimates, start) });
+      const last = series.stretches.length - 1;
+      const end = series.stretches[last].gone === null ? series.endOf(last, view.refresh) : series.stretches[last].gone + 1;
+      if (end > view.first) found.push({ series, peak: peakOf(series, view) });
     }
     found.sort((one, other) => other.peak - one.peak);
     const largest = Math.max(found[0]?.peak ?? 0, 2 * this.#least);
     const rows = found.slice(0, this.#all ? MOST_ROWS : ROWS).map(({ series }) => series);
-    rows.sort((one, other) => other.steps[0] - one.steps[0] || (one.item < other.item ? -1 : 1));
+    rows.sort((one, other) => firstOf(other) - firstOf(one) || (one.item < other.item ? -1 : 1));
     return { rows, of: found.length, largest };
   }
 
   #showLabels() {
-    const labels = this.#rows.map(({ item }) => {
+    const labels = this.#rows.map((series) => {
+      const { item } = series;
       if (!this.#labels.has(item)) {
         const label = make("li");
         label.append(itemElement(item), make("span", "latest"));
         this.#labels.set(item, label);
       }
       const label = this.#labels.get(item);
-      const estimate = this.#current.get(item);
-      label.classList.toggle("gone", estimate === undefined);
-      label.lastChild.textContent = estimate === undefined ? "" : number(estimate);
+      label.classList.toggle("gone", !this.#current.has(item));
+      label.lastChild.textContent = this.#latest(series);
       return label;
     });
     const list = find("labels");
@@ -152,6 +151,12 @@ export class Timeline {
     if (this.#labels.size > 4 * MOST_ROWS) {
       this.#labels = new Map(this.#rows.map(({ item }, row) => [item, labels[row]]));
     }
+  }
+
+  #latest({ item, stretches }) {
+    if (!this.#current.has(item)) return stretches.at(-1).gone === null ? "" : "gone";
+    const value = this.#current.get(item);
+    return value === null ? "" : number(value.estimate);
   }
 
   #moreButton(of) {
@@ -291,11 +296,7 @@ export class Timeline {
     const when = clock(moment, { seconds, day: this.#steps * this.#seconds > 86_400 });
     const series = this.#rows[row];
     if (!series) return [`${when} \u00b7 ${plural(this.#countAt(step), "item")}`];
-    const found = this.history.reportAt(series.item, step, this.#refresh);
-    const ago = found?.ago ? `, reported ${plural(found.ago, "step")} earlier` : "";
-    const words = found
-      ? `about ${plural(found.estimate, "user")} (95% interval: ${interval(found)})${ago}`
-      : "not shown, so not known";
+    const words = describe(this.history.at(series.item, step), step);
     return [`${when} \u00b7 `, itemElement(series.item), ` \u00b7 ${words}`];
   }
 
@@ -306,8 +307,24 @@ export class Timeline {
   }
 }
 
-function peakOf(estimates, start) {
-  let peak = 0;
-  for (let place = start; place < estimates.length; place += 1) peak = Math.max(peak, estimates[place]);
+const firstOf = ({ stretches }) => stretches[0].first;
+
+// The largest value in a view, including the one that is valid when it begins.
+function peakOf(series, { first, refresh }) {
+  let peak = series.at(first, refresh)?.value?.estimate ?? 0;
+  for (let place = placeOf(series.steps, first); place < series.steps.length; place += 1) {
+    peak = Math.max(peak, series.estimates[place]);
+  }
   return peak;
+}
+
+// What is known about an item in a step, in words.
+function describe(found, step) {
+  if (found === null) return "not shown, so not known";
+  const { state, value } = found;
+  if (state === "gone") return "gone";
+  if (value === null) return "there; its last value is older than what is loaded";
+  const ago = step - value.step;
+  const measured = ago ? `, measured ${plural(ago, "step")} earlier` : "";
+  return `${state ? `${state}, ` : ""}about ${plural(value.estimate, "user")} (95% interval: ${interval(value)})${measured}`;
 }

@@ -54,6 +54,12 @@ export function duration(seconds) {
   return `${number(Math.round((seconds / size) * 10) / 10)} ${unit}s`;
 }
 
+// A length of time in two or three digits: 90 minutes, 5 hours.
+export function roughly(seconds) {
+  const [size, unit] = UNITS.find(([least]) => seconds >= 2 * least) ?? [1, "second"];
+  return size === 1 ? duration(seconds) : plural(Math.round(seconds / size), unit);
+}
+
 export function make(tag, classes = "", text = "") {
   const element = document.createElement(tag);
   if (classes) element.className = classes;
