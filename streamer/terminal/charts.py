@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.text import Text
 
+from streamer.monitors.seam import State
 from streamer.web.answers import ClosedStep
 
+PRESENT, ABSENT = "━", "·"
 _EIGHTHS = "▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _BELOW, _ABOVE, _QUIET = "blue", "bright_blue", "dim"
@@ -24,31 +26,49 @@ def bar(value: int, mark: int, most: int, width: int) -> Text:
     return text
 
 
-def sparkline(values: Sequence[int | None], most: int) -> Text:
-    """One character per value, with a height from 0 to `most`; a dot for None."""
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """An item is there. `value`: the estimate, if there is one in this time."""
+
+    value: int | None = None
+
+    def joined(self, other: Presence | None) -> Presence:
+        """The largest value of two times, if there is one."""
+        values = [each.value for each in (self, other) if each and each.value is not None]
+        return Presence(max(values, default=None))
+
+
+Row = list[Presence | None]
+"""When an item was there, a column for each time; None: it was not shown."""
+
+
+def sparkline(row: Row, most: int) -> Text:
+    """One character per column: a value has a height from 0 to `most`."""
     line = Text()
-    for value in values:
-        if value is None:
-            line.append("·", _QUIET)
+    for each in row:
+        if each is None:
+            line.append(ABSENT, _QUIET)
+        elif each.value is None:
+            line.append(PRESENT, _BELOW)
         else:
-            height = int(len(_HEIGHTS) * value / (most + 1))
+            height = int(len(_HEIGHTS) * each.value / (most + 1))
             line.append(_HEIGHTS[max(0, min(height, len(_HEIGHTS) - 1))], _ABOVE)
     return line
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """When each item was reported: one row per item, one column per `refresh` steps."""
+    """When each item was there: one row per item, one column per `refresh` steps."""
 
     start: str
     """Start of the oldest step shown, RFC 3339."""
-    rows: dict[str, list[int | None]]
-    """The last column is now. Most recently reported first."""
+    rows: dict[str, Row]
+    """The last column is now. Those that were there most recently first."""
     most: int
 
     @classmethod
     def of(cls, steps: Iterable[ClosedStep], columns: int, refresh: int) -> History | None:
-        """The latest steps that fit into `columns`. A reported item is not checked again for
+        """The latest steps that fit into `columns`. A reported item may not be checked again for
         `refresh` steps, so one column covers that many and shows the largest estimate."""
         known = list(steps)
         if not known:
@@ -57,18 +77,21 @@ class History:
         shown = [step for step in known if last - step.step < columns * refresh]
         first = shown[0].step if shown[0].first is None else shown[0].first
         used = min(columns, (last - first) // refresh + 1)
-        rows: dict[str, list[int | None]] = {}
+        rows: dict[str, Row] = {}
         for step in shown:
             place = -1 - (last - step.step) // refresh
             for result in step.results:
-                # Removed and inserted again, so that the order is by the last report.
+                if result.state is State.GONE:
+                    continue
+                # Removed and inserted again, so that the order is by the last record.
                 row = rows.pop(result.item, None) or [None] * used
-                row[place] = max(result.estimate, row[place] or 0)
+                row[place] = Presence(result.estimate).joined(row[place])
                 rows[result.item] = row
-        most = max((value or 0 for row in rows.values() for value in row), default=0)
+        values = (each.value for row in rows.values() for each in row if each is not None)
+        most = max((value for value in values if value is not None), default=0)
         return cls(shown[0].start, dict(reversed(rows.items())), most)
 
-    def first(self, items: Iterable[str], number: int) -> Iterator[tuple[str, list[int | None]]]:
+    def first(self, items: Iterable[str], number: int) -> Iterator[tuple[str, Row]]:
         """Up to `number` rows: first those of the given items, then others."""
         wanted = [item for item in items if item in self.rows]
         order = dict.fromkeys([*wanted, *self.rows])

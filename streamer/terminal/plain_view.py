@@ -1,10 +1,15 @@
-"""The live view as plain lines, one per report, for pipes and logs."""
+"""The live view as plain lines, one per change or value of an item, for pipes and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamer.terminal.scene import Scene, interval, visible
+from msgspec import UNSET
+
+from streamer.monitors.seam import State
+from streamer.terminal.scene import Scene, visible
+from streamer.terminal.standing import Value, brief
+from streamer.web.answers import Result
 
 _TRUTH = "ground truth of this simulation: outbreak of"
 
@@ -32,14 +37,25 @@ class PlainView:
                 continue
             self._through = step.step
             for result in step.results:
-                self._write(
-                    f"{step.end[11:19]} UTC  {result.estimate:>9,} users {interval(result):<15}  "
-                    f"{visible(result.item)}"
-                )
+                if words := self._words(result, step.step):
+                    self._write(f"{step.end[11:19]} UTC  {words:<43} {visible(result.item)}")
         if scene.current is not None and scene.current.end is not None:
             if self._busy and not scene.current.hitters:
                 self._write(f"{scene.current.end[11:19]} UTC  no items any more")
             self._busy = bool(scene.current.hitters)
+
+    def _words(self, result: Result, step: int) -> str:
+        """What has changed, or the value. Empty: the item is still there, and nothing is new."""
+        steps = 0 if result.since is UNSET else step - result.since
+        if result.state is State.GONE:
+            return f"{'gone':>9} after {brief(steps * self._scene.step_seconds)}"
+        value = Value.of(result, step, result.margin)
+        if value is None:
+            return ""
+        word = "" if result.state is UNSET else result.state.value
+        if result.state is State.ONGOING:
+            word = f"for {brief((steps + 1) * self._scene.step_seconds)}"
+        return f"{value.estimate:>9,} users {value.interval:<15}  {word}"
 
     def _write_state(self) -> None:
         scene = self._scene

@@ -10,23 +10,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
+from streamer.privacy.terms import Attention
 from streamer.stream.timing import duration
-from streamer.web.answers import (
-    ClosedStep,
-    Current,
-    CurrentHitter,
-    Promise,
-    Published,
-    Result,
-)
+from streamer.web.answers import ClosedStep, Current, CurrentHitter, Promise, Published
 from streamer.web.ground_truth import TruthAnswer
 
 PAST = 400
 """Step records to keep: enough for the widest terminal."""
 _MOST_RESULTS = 200
-"""Results to keep per step, the largest: nobody looks at more in a terminal."""
+"""Results to keep per step, those with the largest last values: nobody looks at more in a
+terminal."""
 _LONGEST_ITEM = 400
 
 
@@ -61,8 +56,12 @@ class Scene:
     """The largest current report: each carries the terms it was made under."""
     resting: int = 1
     """Steps before a reported item is checked again, if no guarantee is known."""
+    step_length: float = 60.0
+    """Seconds of a step, if no guarantee is known."""
     steps: deque[ClosedStep] = field(default_factory=lambda: deque(maxlen=PAST))
     changed: Callable[[], object] = lambda: None
+    _estimates: dict[str, int] = field(default_factory=dict)
+    """The last estimates of the items of the last step."""
 
     @property
     def threshold(self) -> int | None:
@@ -72,7 +71,14 @@ class Scene:
 
     @property
     def refresh(self) -> int:
-        return self.resting if self.promise is None else self.promise.refresh_steps
+        if self.promise is None:
+            return self.resting
+        has_states = self.promise.attention == Attention.CHANGES
+        return 1 if has_states else self.promise.refresh_steps
+
+    @property
+    def step_seconds(self) -> float:
+        return self.step_length if self.promise is None else self.promise.step_seconds
 
     @property
     def terms(self) -> list[str]:
@@ -81,7 +87,9 @@ class Scene:
         if promise is not None:
             period = duration(round(promise.period_steps * promise.step_seconds * 1000))
             valid = ""
-            if promise.refresh_steps > 1:
+            if promise.attention == Attention.CHANGES:
+                valid = "; that an item is still there is free"
+            elif promise.refresh_steps > 1:
                 length = duration(round(promise.refresh_steps * promise.step_seconds * 1000))
                 valid = f"; each report is valid for {length}"
             return _sentences(promise, period, valid)
@@ -98,16 +106,25 @@ class Scene:
 
     def published(self, published: Published) -> None:
         for step in published.steps:
-            largest = sorted(step.results, key=lambda result: -result.estimate)
-            self.steps.append(structs.replace(step, results=tuple(largest[:_MOST_RESULTS])))
+            self.steps.append(self._largest(step))
         if published.hitters is not None:
             self.current = published.hitters
             if published.hitters.hitters:
                 self.latest = published.hitters.hitters[0]
         self.changed()
 
+    def _largest(self, step: ClosedStep) -> ClosedStep:
+        before = self._estimates
+        self._estimates = {
+            result.item: before.get(result.item, 0) if result.estimate is None else result.estimate
+            for result in step.results
+        }
+        largest = sorted(step.results, key=lambda result: -self._estimates[result.item])
+        return structs.replace(step, results=tuple(largest[:_MOST_RESULTS]))
+
     def reset(self) -> None:
         self.steps.clear()
+        self._estimates.clear()
         self.current = self.latest = None
         self.changed()
 
@@ -120,13 +137,6 @@ def _sentences(terms: Promise | CurrentHitter, period: str, valid: str) -> list[
         f"ε = {terms.epsilon:g}, δ = {delta} for everything one user does in {period}.",
         f"Each user has a budget of {terms.contributions:,} {reports}{valid}.",
     ]
-
-
-def interval(report: Result | CurrentHitter) -> str:
-    """The 95% interval next to an estimate. Reports of 0.1.0 have only the margin of the noise."""
-    if report.low is UNSET or report.high is UNSET:
-        return f"± {report.margin:,}"
-    return f"({report.low:,}–{report.high:,})"
 
 
 def visible(text: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from streamer.fleet.truth import TrueStep
+from streamer.web.answers import Promise
 from streamer.web.board import Board
 
 LABEL = "Ground truth, known only because this is a simulation"
@@ -23,17 +24,15 @@ class TrueItem(msgspec.Struct, frozen=True):
     """An item with its actual number of users, and what was reported."""
 
     item: str
-    step: Annotated[int, Meta(description="The step of both numbers.")]
-    users: Annotated[int, Meta(description="Actual number of users.")]
-    estimate: Annotated[
-        int | None, Meta(description="The reported estimate; null if not reported.")
-    ]
+    now: Annotated[int, Meta(description="Actual number of users in the last closed step.")]
+    step: Annotated[int, Meta(description="The step of its last estimate, and of `users`.")]
+    users: Annotated[int, Meta(description="Actual number of users in that step.")]
+    estimate: Annotated[int | None, Meta(description="The last estimate; null if not shown.")]
     rightly: Annotated[
         bool,
         Meta(
-            description="Whether reporting it, or not reporting it, was correct. Near the "
-            "threshold the noise can decide otherwise, and users without reports left do not "
-            "count."
+            description="Whether showing it, or not showing it, is correct. Near the threshold the "
+            "noise can decide otherwise, and users without reports left do not count."
         ),
     ]
 
@@ -71,14 +70,14 @@ class Truth:
         known = self._steps.get(through) if through is not None else None
         if known is None or promise is None:
             return TruthAnswer(LABEL, None, None, (), 0, 0)
-        reported = self._reported(board)
+        reported = self._reported(board, known, promise)
         named = {each.item for each in reported}
         others = [
-            TrueItem(item, known.step, users, None, users < promise.threshold)
+            TrueItem(item, users, known.step, users, None, users < promise.threshold)
             for item, users in known.users.items()
             if item not in named
         ]
-        shown = sorted([*reported, *others], key=lambda each: (-each.users, each.item))
+        shown = sorted([*reported, *others], key=lambda each: (-each.now, each.item))
         withheld = sum(each.rightly for each in others) + known.fewer
         return TruthAnswer(
             LABEL,
@@ -89,12 +88,13 @@ class Truth:
             known.singles,
         )
 
-    def _reported(self, board: Board) -> list[TrueItem]:
-        """Each item with the ground truth of the step of its report, which may be earlier."""
+    def _reported(self, board: Board, last: TrueStep, promise: Promise) -> list[TrueItem]:
+        """Each item with the ground truth of the step of its last value, which may be earlier."""
         rows = []
         for hitter in board.current.hitters:
-            if known := self._steps.get(hitter.step):
-                users = known.users.get(hitter.item, 0)
-                rightly = users >= hitter.threshold - hitter.margin
-                rows.append(TrueItem(hitter.item, hitter.step, users, hitter.estimate, rightly))
+            value = hitter.value
+            if value is not None and (known := self._steps.get(value.step)):
+                users, now = known.users.get(hitter.item, 0), last.users.get(hitter.item, 0)
+                rightly = now >= (promise.exit_threshold or hitter.threshold) - hitter.margin
+                rows.append(TrueItem(hitter.item, now, value.step, users, value.estimate, rightly))
         return rows
