@@ -1,7 +1,8 @@
 """The fleet of the demo: what it sends every second, and the ground truth.
 
-It never ends: simulated fleets of ten minutes, with the same users, follow each other, so
-a day takes no more memory than a minute.
+Outbreaks begin, last for about half a minute and end; one item lasts. The fleet never ends:
+simulated fleets of ten minutes, with the same users, follow each other, so a day takes no more
+memory than a minute.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from streamer.errors import SettingError
 from streamer.fleet.catalogue import Catalogue
 from streamer.fleet.event_lines import EventLines
 from streamer.fleet.fleet import Fleet
+from streamer.fleet.lasting import Lasting
 from streamer.fleet.outbreaks import Outbreak, Shape
 from streamer.fleet.simulation import FleetStep, simulate
 from streamer.fleet.truth import TrueStep, held_items
@@ -41,12 +43,15 @@ OUTBREAKS = (
     "url:/status",
 )
 """The items of outbreaks."""
+LASTING = "version:8.1.4"
+"""The item that some users have all the time."""
 # The first is visible at once; the next one grows while people watch.
 _SHAPES = (Shape.SPIKE, Shape.RAMP, Shape.FLAT)
 _GAPS, _LENGTHS = (18, 36), (20, 42)
 """Steps between starts of outbreaks, and steps that each lasts."""
 _SHARES, _FEWEST_HOLDERS = (0.025, 0.09), 2_500
 """Share of the users; and a minimum that is large enough to be reported."""
+_LASTING_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,9 @@ def _fleet(users: int, seeds: tuple[int, int], first_step: int, timing: StepTimi
         start=start,
         step_seconds=timing.length_ms / 1000,
         active=0.2,
+        exponent=0.7,  # no usual item of 100,000 users is near the threshold
         outbreaks=tuple(_outbreaks(users, np.random.default_rng(seeds))),
+        lasting=(Lasting(LASTING, round(users * _LASTING_SHARE)),),
         delay_seconds=2.0,
         skew_seconds=0.2,
     )

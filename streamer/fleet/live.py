@@ -18,6 +18,7 @@ _AHEAD = 2
 _ROWS = 8_192
 """Records in a batch."""
 _TICK_SECONDS = 0.1
+"""Records are handed over this often: in many small batches they would cost more."""
 _LONGEST_LAG = 5
 """Steps. Who is further behind has slept, or is too slow, and goes on with the present."""
 
@@ -46,6 +47,7 @@ class LiveFleet:
         self._known = -1
         self._waiting: list[Sent] = []
         self._offset = 0
+        self._handed_over = 0
         self.first_step = self._begin()
         """The step in which the fleet begins to send."""
         self.left_out = 0
@@ -70,8 +72,12 @@ class LiveFleet:
             self._known = sent.step
         # A step that is still being prepared holds up those before it: records come in the order
         # of their arrival, and steps overlap.
-        batches = [] if PARTITION in skip or not self._knows(now) else self._due(now)
-        if not batches:
+        is_time = not 0 <= now - self._handed_over < 1000 * _TICK_SECONDS
+        is_ready = is_time and PARTITION not in skip and self._knows(now)
+        batches = self._due(now) if is_ready else []
+        if batches:
+            self._handed_over = now
+        else:
             await self._sleep(min(timeout_ms / 1000, _TICK_SECONDS))
         return batches
 

@@ -39,11 +39,8 @@ from streamer.web.board import Board
 from streamer.web.ground_truth import Truth
 
 STREAM = StreamSettings(step_seconds=1.0, lateness_seconds=0.5)
-# An outbreak of half a minute is reported about ten times, because an item rests for three
-# seconds, and each of its users is charged as often. With k = 30 few users exhaust their
-# budget before it resets ten minutes later: the demo can run indefinitely, and it keeps the
-# guarantee that it shows.
-PRIVACY = PrivacySettings(contributions=30, period_steps=600, refresh_steps=3)
+PRIVACY = PrivacySettings()
+"""The product's defaults. Only the number of users is that of the demo."""
 
 _REMEMBERED = 10
 """Steps whose outbreaks are remembered: the open ones, and the last closed one."""

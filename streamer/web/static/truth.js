@@ -27,7 +27,7 @@ function fill({ threshold, items, withheld, singles }) {
   find("truth-body").replaceChildren(...items.map((each) => rowOf(each)));
 }
 
-function rowOf({ item, users, estimate, rightly }) {
+function rowOf({ item, now, users, estimate, rightly }) {
   const row = make("tr", estimate === null ? "withheld" : "");
   const name = make("td");
   name.append(itemElement(item));
@@ -36,7 +36,7 @@ function rowOf({ item, users, estimate, rightly }) {
   const sign = off < 0 ? "\u2212" : "+";
   row.append(
     name,
-    make("td", "number", number(users)),
+    make("td", "number", number(now)),
     make("td", "number", reported ? number(estimate) : "\u2013"),
     make("td", "number off", reported ? `${sign}${number(Math.abs(off))}` : ""),
     make("td", "verdict", verdict(reported, rightly)),
