@@ -61,8 +61,7 @@ Margin = Annotated[
 
 
 class ResultRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step says about an item: one record a step while it is public, and one when it is
-    gone. The record key is the item."""
+    """What a step says about an item that is public or just gone. The record key is the item."""
 
     step: Step
     start: Start

@@ -8,14 +8,15 @@ import msgspec
 import pytest
 import yaml
 
-import streamer
 from streamer.web import answers, public
 from streamer.web.ground_truth import TrueStep, Truth, TruthAnswer
 from tests.web.making import Reader, new_stream, serving
 from tests.web.test_public import client_of
 
-FILE = Path(__file__).parents[2] / "docs" / "openapi.yaml"
-DOCUMENT = yaml.safe_load(FILE.read_text())
+ROOT = Path(__file__).parents[2]
+DOCUMENT = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())
+TOPICS = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text())
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 TYPES = {
     "Current": answers.Current,
     "Steps": answers.Steps,
@@ -54,8 +55,9 @@ def test_its_paths_are_those_that_are_served():
     assert set(DOCUMENT["paths"]) - {"/api/truth"} == paths_served(None)
 
 
-def test_it_is_of_this_version():
-    assert DOCUMENT["info"]["version"] == streamer.__version__.partition(".dev")[0]
+@pytest.mark.parametrize("document", [DOCUMENT, TOPICS], ids=["api", "topics"])
+def test_a_contract_has_the_version_that_its_changes_are_in(document):
+    assert document["info"]["version"] == re.search(r"^## \[(.+?)\]", CHANGELOG, re.M)[1]
 
 
 def test_its_limits_are_those_that_hold():
