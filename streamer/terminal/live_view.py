@@ -162,8 +162,10 @@ class LiveView:
             line.append(each.value.interval.ljust(layout.interval)[: layout.interval], _SOFT)
             line.append(self._age(each.value).ljust(layout.age)[: layout.age], _SOFT)
         line.append(f"{sign} ", style)
-        estimate = each.value.estimate if each.value else 0
-        line.append_text(bar(estimate, each.threshold, most, layout.bar))
+        if each.value is None:
+            line.append(" " * layout.bar)
+        else:
+            line.append_text(bar(each.value.estimate, each.threshold, most, layout.bar))
         word = "for" if each.state is State.ONGOING else each.state.value
         line.append(f"  {word} {self._long(each.steps)}".ljust(_TIME + 2), _SOFT)
         line.append(visible(each.item))

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from streamer.fleet.truth import TrueStep
+from streamer.monitors.seam import State
 from streamer.web.answers import Promise
 from streamer.web.board import Board
 
@@ -92,9 +93,22 @@ class Truth:
         """Each item with the ground truth of the step of its last value, which may be earlier."""
         rows = []
         for hitter in board.current.hitters:
-            value = hitter.value
-            if value is not None and (known := self._steps.get(value.step)):
-                users, now = known.users.get(hitter.item, 0), last.users.get(hitter.item, 0)
-                rightly = now >= (promise.exit_threshold or hitter.threshold) - hitter.margin
-                rows.append(TrueItem(hitter.item, now, value.step, users, value.estimate, rightly))
+            value, asked = hitter.value, self._steps.get(hitter.step)
+            if value is None or asked is None or (known := self._steps.get(value.step)) is None:
+                continue
+            # Who was public before stays so down to the exit threshold.
+            least = hitter.threshold
+            if hitter.state is State.ONGOING and promise.exit_threshold is not None:
+                least = promise.exit_threshold
+            item = hitter.item
+            rows.append(
+                TrueItem(
+                    item,
+                    now=last.users.get(item, 0),
+                    step=value.step,
+                    users=known.users.get(item, 0),
+                    estimate=value.estimate,
+                    rightly=asked.users.get(item, 0) >= least - hitter.margin,
+                )
+            )
         return rows

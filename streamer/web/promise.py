@@ -74,20 +74,21 @@ def sentence(terms: Terms, plan: Plan, timing: StepTiming) -> str:
     return (
         f"{change}, nothing shown here would become more than {_factor(terms.epsilon)} times as "
         f"likely or as unlikely, give or take an additive {_chance(terms.delta)}, and the "
-        f"user counts in at most {_reports(terms.contributions, plan)} in that time."
+        f"user counts in at most {_reports(terms, plan)} in that time."
     )
 
 
-def _reports(contributions: int, plan: Plan) -> str:
+def _reports(terms: Terms, plan: Plan) -> str:
     """How many reports a user can count in; more, if they are loud."""
-    reports = "report" if contributions == 1 else "reports"
+    most = terms.contributions
+    reports = f"{most:,} {'report' if most == 1 else 'reports'}"
+    if terms.attention is Attention.CHANGES:
+        reports += " that an item is there or gone"
     price = plan.calibration.loud_price
     if price == 1:
-        return f"{contributions:,} {reports}"
+        return reports
     loud = plan.threshold + plan.calibration.loud_excess
-    return (
-        f"{contributions:,} {reports}, or {contributions / price:,.0f} of {loud:,} users or more,"
-    )
+    return f"{reports}, or {most / price:,.0f} of {loud:,} users or more,"
 
 
 def _factor(epsilon: float) -> str:

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.commands.processes import ALTERNATE, NORMAL, Process
-from tests.web.making import new_stream, serving
+from tests.web.making import new_stream, new_stream_with_states, serving
 
 HOSTILE = "crash\x1b[2J\n[red]\u202e"
 SHOWN = "crash\\x1b[2J\\n[red]\\u202e"
@@ -47,7 +47,7 @@ async def test_a_live_view_at_a_terminal():
             await reading(watch, "waiting for the first step to close")
             stream.report({HOSTILE: 4_321})
             await reading(
-                watch, r"4,321 \(4,317–4,325\) +● █+ +" + r"crash\\x1b\[2J\\n\[red\]\\u202e"
+                watch, r"4,321 \(4,317–4,325\) +● █+ +new 1s +" + r"crash\\x1b\[2J\\n\[red\]"
             )
             watch.press_ctrl_c()
             assert await ended(watch) == (0, "")
@@ -55,6 +55,28 @@ async def test_a_live_view_at_a_terminal():
             assert ALTERNATE in view
             assert ALTERNATE not in after
             assert "truth" not in watch.text.lower()
+
+
+@pytest.mark.slow
+async def test_it_shows_what_is_new_what_lasts_and_what_is_gone():
+    stream = new_stream_with_states()
+    async with serving(stream.board) as server:
+        with (
+            Process("watch", server.url) as lines,
+            Process("watch", server.url, terminal=(80, 24)) as view,
+        ):
+            await reading(view, "waiting for the first step to close")
+            await reading(lines, "that an item is still there is free")
+            stream.step(crash=500)
+            await reading(lines, r"00:00:02 UTC +500 users \(436–564\) +new +crash\n")
+            await reading(view, r"500 \(436–564\) +● █+ +new 1s +crash")
+            for _ in range(5):
+                stream.step()
+            await reading(view, r"500 \(436–564\) +5s ago +→ █+ +for 6s +crash")
+            stream.report({}, gone=["crash"])
+            await reading(lines, r"00:00:08 UTC +gone after 6s +crash\n")
+            await reading(view, r"500 \(436–564\) +6s ago +✕ █+ +gone 0s +crash")
+            assert lines.text.count("crash\n") == 2
 
 
 @pytest.mark.slow

@@ -11,11 +11,15 @@ import pytest
 
 from streamer.errors import SettingError
 from streamer.fleet import endless
-from streamer.fleet.endless import FLOOR, OUTBREAKS, sent_by
+from streamer.fleet.endless import FLOOR, LASTING, OUTBREAKS, sent_by
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
+from streamer.monitors.attention import value_is_due
+from streamer.monitors.seam import State
+from streamer.privacy.prices import FULL, LOUD
 from streamer.service.demo import PRIVACY, STREAM, Demo
 from streamer.service.startup import schedule_of, terms_of
+from streamer.settings import PrivacySettings
 from tests.fleet.recount import recount
 
 pytestmark = pytest.mark.slow
@@ -73,17 +77,22 @@ class TestTheFleet:
             assert outbreaks[0].start == 0
             assert {one.item for one in outbreaks} <= set(OUTBREAKS)
 
+    def test_in_the_first_minute_one_outbreak_ends_and_another_begins(self):
+        for outbreaks in ten_minutes(USERS):
+            assert outbreaks[0].length >= 20, "long enough to be seen lasting"
+            assert outbreaks[0].end <= 45
+            assert outbreaks[1].start <= 40
+
     @pytest.mark.parametrize("users", [USERS, 100_000])
-    def test_outbreaks_use_up_little_more_than_half_of_the_reports_of_a_period(self, users):
+    def test_outbreaks_and_what_lasts_use_up_little_more_than_half_of_a_budget(self, users):
         """Or else the demo would fall silent before the next period."""
+        periods = PRIVACY.period_steps / endless.STEPS
+        lasting = sum(value_is_due(age, PLAN.value_every_steps) for age in range(1_440)) + 1
+        budget = PRIVACY.contributions * FULL
+        assert lasting * LOUD < 0.7 * budget
         for outbreaks in ten_minutes(users):
-            charges = sum(
-                one.holders(step)
-                for one in outbreaks
-                for step in range(one.start, one.end, PRIVACY.refresh_steps)
-                if one.holders(step) >= PLAN.threshold
-            )
-            assert charges / users < 0.6 * PRIVACY.contributions
+            charged = sum(charges(one) for one in outbreaks) / users
+            assert periods * charged < 0.6 * budget
 
     @pytest.mark.parametrize("users", [0, 49_999, 1_000_001])
     def test_fleets_that_make_no_demo_are_refused(self, users):
@@ -95,6 +104,25 @@ def ten_minutes(users):
     """The outbreaks of several fleets."""
     for seed in range(20):
         yield list(endless._outbreaks(users, np.random.default_rng((seed, 0))))
+
+
+def charges(outbreak):
+    """What an outbreak costs all its users together, in units, without noise."""
+    public_since, charged = None, 0
+    for step in range(outbreak.start, outbreak.end + 1):
+        users = outbreak.holders(step)
+        is_loud = users >= PLAN.threshold + PLAN.calibration.loud_excess
+        if public_since is None:
+            is_asked = True
+        else:
+            is_asked = value_is_due(step - public_since, PLAN.value_every_steps)
+        if is_asked and users >= PLAN.threshold:
+            public_since = step if public_since is None else public_since
+            charged += users * (LOUD if is_loud else FULL)
+        elif public_since is not None and users < PLAN.exit_threshold:
+            charged += users * FULL
+            public_since = None
+    return charged
 
 
 class Clock:
@@ -145,27 +173,54 @@ async def test_the_first_outbreak_is_on_the_board_with_the_first_steps():
     async with playing(demo):
         assert demo.board.current.step is None
         await close(demo, 3)
-        [hitter] = demo.board.current.hitters
-        assert demo.outbreaks == {hitter.item}
-        assert hitter.item in OUTBREAKS
+        outbreak, lasting = demo.board.current.hitters
+        assert demo.outbreaks == {outbreak.item}
+        assert outbreak.item in OUTBREAKS
+        assert lasting.item == LASTING
+        assert (outbreak.state, outbreak.since) == (State.ONGOING, FIRST)
     # It is the fleet's, through decoder and engine: with duplicates, late and bad records.
     assert demo.summary.accepted > 0.15 * USERS
     assert demo.summary.late
     assert demo.summary.rejected.keys() >= {"not_json"}
     assert demo.summary.duplicates
-    assert demo.summary.hitters == 1
     assert demo.left_out == 0
 
 
-async def test_the_guarantee_on_the_board_is_the_one_that_is_kept():
+async def test_an_outbreak_begins_lasts_and_ends_while_another_item_stays():
     demo = new_demo()
     async with playing(demo):
         await close(demo, 2)
+        [outbreak] = demo.outbreaks
+        told = {outbreak: [], LASTING: []}
+        async with asyncio.timeout(DEADLINE):
+            while State.GONE not in told[outbreak]:
+                await close(demo, 1)
+                steps = [json.loads(kept.json) for kept in demo.board.after(0, 100)]
+                for item in told:
+                    told[item] = [
+                        result["state"]
+                        for step in steps
+                        for result in step["results"]
+                        if result["item"] == item
+                    ]
+    for item, last in ((outbreak, "gone"), (LASTING, "ongoing")):
+        first, *between, end = told[item]
+        assert (first, set(between), end) == ("new", {"ongoing"}, last)
+    assert len(told[outbreak]) <= 46
+    assert len(told[LASTING]) == len(steps)
+
+
+async def test_the_guarantee_on_the_board_is_that_of_the_products_defaults():
+    demo = new_demo()
+    defaults = PrivacySettings()
+    async with playing(demo):
+        await close(demo, 2)
         promise = demo.board.promise
-        assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
-        assert (promise.contributions, promise.refresh_steps) == (30, 3)
-        assert (promise.period_steps, promise.step_seconds) == (600, 1.0)
-        assert promise.threshold == PLAN.threshold
+        assert (promise.epsilon, promise.delta) == (defaults.epsilon, defaults.delta)
+        assert promise.contributions == defaults.contributions == 10
+        assert promise.period_steps == defaults.period_steps == 1440
+        assert (promise.attention, promise.step_seconds) == ("changes", 1.0)
+        assert (promise.threshold, promise.users) == (PLAN.threshold, USERS)
 
 
 async def test_the_truth_beside_the_board_is_near_what_was_reported():
@@ -173,11 +228,11 @@ async def test_the_truth_beside_the_board_is_near_what_was_reported():
     async with playing(demo):
         await close(demo, 3)
         answer = demo.truth.beside(demo.board)
-    [hitter] = demo.board.current.hitters
-    reported = next(each for each in answer.items if each.item == hitter.item)
-    assert reported.estimate == hitter.estimate
-    # Noise beyond twenty of its scales has a probability below 1e-8; a few records are late.
-    assert abs(reported.estimate - 0.98 * reported.users) < 20 * PLAN.calibration.noise_scale
+    for hitter in demo.board.current.hitters:
+        reported = next(each for each in answer.items if each.item == hitter.item)
+        assert reported.estimate == hitter.value.estimate
+        # Noise beyond twenty of its scales has a probability below 1e-8; a few records are late.
+        assert abs(reported.estimate - 0.98 * reported.users) < 20 * PLAN.calibration.noise_scale
     assert answer.withheld > 1_000
     assert answer.singles > 1_000
 
@@ -205,7 +260,8 @@ async def test_the_next_demo_goes_on_with_a_journal_that_is_kept(tmp_path):
         # The past is there before anything new is, and nobody's charges are forgotten.
         assert second.board.oldest == first.board.oldest
         assert second.summary.charged == first.summary.charged > 2_000
-        await until(lambda: second.board.through > first.board.through)
+        # Public items are asked about in every step, also in those of the pause.
+        await until(lambda: second.board.through == first.board.through + 60)
         await close(second, 5)
         steps = [json.loads(kept.json) for kept in second.board.after(0, 100)]
     reported = [step["step"] for step in steps if step["hitters"]]

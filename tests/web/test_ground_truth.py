@@ -8,7 +8,7 @@ import pytest
 import streamer
 from streamer.web.ground_truth import LABEL, TrueStep, Truth
 from streamer.web.page import page
-from tests.web.making import new_stream
+from tests.web.making import new_stream, new_stream_with_states
 from tests.web.test_public import client_of
 
 PACKAGE = Path(streamer.__file__).parent
@@ -40,8 +40,22 @@ async def test_true_numbers_are_beside_the_estimates(stream):
         "step": 1,
         "threshold": threshold,
         "items": [
-            {"item": "a", "step": 1, "users": 1_000, "estimate": 1_020, "rightly": True},
-            {"item": "b", "step": 1, "users": 9, "estimate": None, "rightly": True},
+            {
+                "item": "a",
+                "now": 1_000,
+                "step": 1,
+                "users": 1_000,
+                "estimate": 1_020,
+                "rightly": True,
+            },
+            {
+                "item": "b",
+                "now": 9,
+                "step": 1,
+                "users": 9,
+                "estimate": None,
+                "rightly": True,
+            },
         ],
         "withheld": 71,
         "singles": 50,
@@ -62,8 +76,29 @@ async def test_an_item_that_rests_is_compared_with_the_step_of_its_report():
     stream.step()
     steps = [TrueStep(1, {"a": 990}, 0, 0), TrueStep(2, {"a": 2_000, "b": 5}, 0, 0)]
     answer = await ask(stream, told(*steps))
-    rows = [(row["item"], row["step"], row["users"]) for row in answer["items"]]
-    assert rows == [("a", 1, 990), ("b", 2, 5)]
+    rows = [(row["item"], row["now"], row["step"], row["users"]) for row in answer["items"]]
+    assert rows == [("a", 2_000, 1, 990), ("b", 5, 2, 5)]
+
+
+async def test_an_item_that_is_still_there_is_compared_with_the_step_of_its_value():
+    stream = new_stream_with_states()
+    stream.step(a=1_000)
+    stream.step()
+    now = stream.period.plan.exit_threshold
+    assert now < stream.period.plan.threshold - stream.period.margin
+    steps = [TrueStep(1, {"a": 990}, 0, 0), TrueStep(2, {"a": now}, 0, 0)]
+    [row] = (await ask(stream, told(*steps)))["items"]
+    assert (row["now"], row["users"], row["estimate"]) == (now, 990, 1_000)
+    assert row["rightly"], "it has not fallen below the threshold for leaving"
+
+
+async def test_an_item_that_hardly_anybody_has_any_more_is_shown_wrongly():
+    stream = new_stream_with_states()
+    stream.step(a=1_000)
+    stream.step()
+    steps = [TrueStep(1, {"a": 990}, 0, 0), TrueStep(2, {"a": 3}, 0, 0)]
+    [row] = (await ask(stream, told(*steps)))["items"]
+    assert not row["rightly"]
 
 
 async def test_the_truth_of_a_step_is_told_when_the_step_is_closed(stream):

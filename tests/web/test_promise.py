@@ -1,13 +1,24 @@
 """The guarantee in words."""
 
+from dataclasses import replace
+
 import pytest
 
-from streamer.privacy.terms import Method, Neighbours
+from streamer.privacy.terms import Attention, Method, Neighbours
 from streamer.stream.publication import PublicSettings
 from streamer.stream.timing import StepTiming
 from streamer.web.promise import promise_to_come, sentence
 from tests.stream.making import MINUTES, terms
 from tests.web.making import new_stream
+
+CHANGES = terms(
+    epsilon=1.0,
+    delta=1e-6,
+    contributions=10,
+    period_steps=1440,
+    calibration=Method.HORIZON,
+    attention=Attention.CHANGES,
+)
 
 
 def words_of(terms):
@@ -24,13 +35,11 @@ def test_the_guarantee_is_one_sentence_with_all_four_numbers():
 
 
 def test_where_loud_reports_cost_less_it_says_how_many_there_may_be():
-    day = terms(
-        epsilon=1.0, delta=1e-6, contributions=10, period_steps=1440, calibration=Method.HORIZON
-    )
-    plan = day.plan()
+    plan = CHANGES.plan()
     loud = plan.threshold + plan.calibration.loud_excess
-    assert words_of(day).endswith(
-        f"the user counts in at most 10 reports, or 50 of {loud} users or more, in that time."
+    assert words_of(CHANGES).endswith(
+        "the user counts in at most 10 reports that an item is there or gone, or 50 of "
+        f"{loud} users or more, in that time."
     )
 
 
@@ -88,7 +97,11 @@ def test_a_period_of_part_seconds_is_told():
 
 def test_it_says_what_is_counted_and_from_where_on():
     planned = terms(
-        items_per_step=3, declared_items=("a", "b"), calibration=Method.HORIZON, epsilon=1.0
+        items_per_step=3,
+        declared_items=("a", "b"),
+        calibration=Method.HORIZON,
+        attention=Attention.CHANGES,
+        epsilon=1.0,
     )
     promise, plan = promise_to_come(PublicSettings(planned), MINUTES), planned.plan()
     assert (promise.noise, promise.items_per_step, promise.open_domain) == ("gaussian", 3, True)
@@ -106,3 +119,17 @@ def test_in_a_declared_domain_the_threshold_is_that_of_all_items():
 def test_without_declared_items_and_loud_reports_there_is_nothing_to_say():
     promise = promise_to_come(PublicSettings(terms()), MINUTES)
     assert (promise.loud_price, promise.loud_excess, promise.declared_threshold) == (1, None, None)
+
+
+def test_with_changes_it_says_when_values_are_measured_and_when_an_item_is_gone():
+    promise, plan = promise_to_come(PublicSettings(CHANGES), MINUTES), CHANGES.plan()
+    assert promise.attention == "changes"
+    assert (promise.exit_threshold, promise.value_every_steps) == (plan.exit_threshold, 60)
+    own = replace(CHANGES, value_every_steps=15)
+    assert promise_to_come(PublicSettings(own), MINUTES).value_every_steps == 15
+
+
+def test_where_every_item_is_asked_for_its_value_there_is_neither():
+    promise = promise_to_come(PublicSettings(terms()), MINUTES)
+    assert promise.attention == "every_step"
+    assert (promise.exit_threshold, promise.value_every_steps) == (None, None)

@@ -8,7 +8,7 @@ import pytest
 
 from streamer.web.board import Board
 from streamer.web.public import public_app
-from tests.web.making import SECONDS, new_stream, serving
+from tests.web.making import SECONDS, new_stream, new_stream_with_states, serving
 
 
 def client_of(board, truth=None, **options):
@@ -52,8 +52,42 @@ async def test_hitters_are_those_of_the_last_step_with_all_that_their_record_has
             "period": 0,
             "trend": "steady",
             "since": 1,
+            "value": {
+                "step": 5,
+                "end": "2026-01-01T00:00:06Z",
+                "estimate": 105,
+                "low": low,
+                "high": high,
+            },
         }
     ]
+
+
+async def test_a_hitter_without_a_value_in_this_step_has_its_last_one():
+    stream = new_stream_with_states()
+    stream.step(a=500)
+    stream.step()
+    low, high = stream.period.interval("a", 500)
+    [hitter] = (await ask(stream, "/api/hitters")).json()["hitters"]
+    assert (hitter["state"], hitter["since"], hitter["valued_at"]) == ("ongoing", 1, 1)
+    assert (hitter["estimate"], hitter["low"], hitter["high"]) == (None, None, None)
+    assert hitter["value"] == {
+        "step": 1,
+        "end": "2026-01-01T00:00:02Z",
+        "estimate": 500,
+        "low": low,
+        "high": high,
+    }
+
+
+async def test_an_item_that_is_gone_is_in_its_step_and_no_hitter():
+    stream = new_stream_with_states()
+    stream.step(a=500)
+    stream.report({}, gone=["a"])
+    assert (await ask(stream, "/api/hitters")).json()["hitters"] == []
+    [step] = (await ask(stream, "/api/steps?since=1")).json()["steps"]
+    [result] = step["results"]
+    assert (result["item"], result["state"], result["estimate"]) == ("a", "gone", None)
 
 
 async def test_before_the_first_step_there_are_no_hitters():
