@@ -152,3 +152,25 @@ async def test_what_fails_while_steps_are_prepared_is_raised():
     with pytest.raises(ArithmeticError):
         await asyncio.wait_for(keep_polling(), DEADLINE)
     await fleet.stop()
+
+
+async def test_records_are_handed_over_ten_times_a_second_not_one_by_one():
+    def steps_from(number, first):
+        del number
+        for step in count(first):
+            yield sent(step, [(TIMING.start(step) + 10 * n, b"%d" % n) for n in range(100)])
+
+    clock = Clock(START)
+    fleet = fleet_of(steps_from, clock)
+    batches = []
+    begin = TIMING.start(FIRST)
+    for clock.now in range(begin, begin + 1000, 10):
+        async with asyncio.timeout(DEADLINE):
+            while not batches:  # the first step is being prepared
+                batches += await fleet.poll(100)
+        batches += await fleet.poll(100)
+    assert [len(batch.records) for batch in batches] == [1, *[10] * 9]
+    clock.now = begin + 1000
+    batches += await fleet.poll(100)
+    assert b"".join(batches[-1].records[:9]) == b"919293949596979899"
+    await fleet.stop()
