@@ -56,7 +56,7 @@ export function duration(seconds) {
 
 // A length of time in two or three digits: 90 minutes, 5 hours.
 export function roughly(seconds) {
-  const [size, unit] = UNITS.find(([least]) => seconds >= 2 * least) ?? [1, "second"];
+  const [size, unit] = UNITS.find(([least]) => seconds >= 2 * least || seconds === least) ?? [1, "second"];
   return size === 1 ? duration(seconds) : plural(Math.round(seconds / size), unit);
 }
 

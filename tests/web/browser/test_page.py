@@ -78,7 +78,7 @@ async def test_a_row_tells_estimate_interval_threshold_and_trend(visit):
         keys = await page.locator("#now-keys").inner_text()
         assert f"threshold: {period.plan.threshold} users; items below it are not shown" in keys
         assert "95% interval of the number of users, given that the item is shown" in keys
-        assert await row(page, "a").locator(".spark path").get_attribute("d")
+        assert await row(page, "a").locator(".spark .line").get_attribute("d")
 
 
 @pytest.mark.parametrize("excess", [0, 40, 4_000])
@@ -172,8 +172,9 @@ async def test_the_link_next_to_the_guarantee_leads_to_its_details(visit):
         await expect(details.locator("#promise-counted")).to_have_text(
             "Counted are users: of each user, the latest item in a step."
         )
-        await expect(details.locator("#promise-fading")).to_contain_text(
-            "A user whose budget is spent stops counting until the next period."
+        await expect(details.locator("#promise-charged")).to_have_text(
+            "A user whose budget is spent stops counting until the next period. So an item that "
+            "lasts can disappear from this page while users still have it."
         )
 
 
@@ -288,7 +289,7 @@ async def test_the_page_fits_on_every_screen(visit, viewport, scheme, steps):
         await expect(page.locator("#chart")).to_have_attribute("data-steps", str(min(steps, 300)))
         await expect(page.locator("#truth-body tr")).to_have_count(6)
         await page.locator("summary").click()
-        await expect(page.locator("#table-body tr")).to_have_count(min(steps, 50))
+        await expect(page.locator("#table-body th")).to_have_count(min(steps, 50))
         assert await sideways(page) == 0
         for item in await page.locator("#now-list .item").all():
             box = await item.bounding_box()
