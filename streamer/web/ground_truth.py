@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Meta
 
 from streamer.fleet.truth import TrueStep
-from streamer.monitors.seam import State
 from streamer.web.answers import Promise
 from streamer.web.board import Board
 
@@ -96,9 +95,9 @@ class Truth:
             value, asked = hitter.value, self._steps.get(hitter.step)
             if value is None or asked is None or (known := self._steps.get(value.step)) is None:
                 continue
-            # Who was public before stays so down to the exit threshold.
+            # An item that was public before stays so down to the exit threshold.
             least = hitter.threshold
-            if hitter.state is State.ONGOING and promise.exit_threshold is not None:
+            if hitter.since < hitter.step and promise.exit_threshold is not None:
                 least = promise.exit_threshold
             item = hitter.item
             rows.append(
