@@ -26,10 +26,11 @@ export class Series {
     this.stretches = [];
   }
 
-  // Adds what a step says, in the order of the steps. Data of 0.1.0 has no `state` and no `since`.
+  // Adds what a step says, in the order of the steps. Data of 0.1.0 has no `state` and no `since`: each
+  // of its reports is a stretch.
   note(step, { state, since, estimate, low, high }) {
     let stretch = this.stretches.at(-1);
-    if (!stretch || !continues(stretch, step, since)) {
+    if (!stretch || stretch.since !== since) {
       const began = since === undefined || since === step ? state : "ongoing";
       stretch = { since: since ?? step, began, first: step, last: step - 1, gone: null };
       this.stretches.push(stretch);
@@ -94,9 +95,4 @@ export class Series {
       high: this.highs[place],
     };
   }
-}
-
-function continues(stretch, step, since) {
-  if (stretch.gone !== null) return false;
-  return since === undefined ? step === stretch.last + 1 : since === stretch.since;
 }
