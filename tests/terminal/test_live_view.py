@@ -14,6 +14,7 @@ from streamer.terminal.charts import History, Presence, bar, sparkline
 from streamer.terminal.live_view import LiveView
 from streamer.terminal.plain_view import PlainView
 from streamer.terminal.scene import GroundTruth, Scene, visible
+from streamer.terminal.standing import brief
 from streamer.web.answers import (
     ClosedStep,
     Current,
@@ -300,6 +301,21 @@ class TestStates:
         lines = text_of(scene_of(*(there(f"item {n}", since=0) for n in range(50)), steps=[gone]))
         assert sum("✕" in line for line in lines) == 2
         assert sum(" item " in line for line in lines) >= 4
+
+    def test_the_latest_gone_item_comes_first(self):
+        steps = [step_of(n, said(f"lost {n}", State.GONE)) for n in range(9)]
+        lines = text_of(scene_of(steps=steps))
+        assert [line[-6:] for line in lines if "✕" in line] == ["lost 8", "lost 7"]
+
+    @pytest.mark.parametrize(
+        ("seconds", "words"),
+        [
+            *((0, "0s"), (59, "59s"), (60, "1m"), (90, "90s"), (120, "2m"), (3_600, "1h")),
+            *((5_400, "90m"), (7_200, "2h"), (86_400, "1d"), (90_000, "25h"), (900_000, "10d")),
+        ],
+    )
+    def test_times_are_brief(self, seconds, words):
+        assert brief(seconds) == words
 
     def test_the_past_has_bands_where_an_item_is_there(self):
         steps = [
