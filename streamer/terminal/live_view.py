@@ -136,7 +136,8 @@ class LiveView:
         rows += [self._line(each, most, layout) for each in gone]
         yield from _filled(rows, layout.now)
         fewer = f"fewer than {about}" if about else "fewer users"
-        yield Text(f"  Items with {fewer} are not shown and cannot be known.", _SOFT)
+        items = "New items" if self._scene.has_states else "Items"
+        yield Text(f"  {items} with {fewer} are not shown and cannot be known.", _SOFT)
 
     def _past(self, layout: Layout) -> Iterator[Text]:
         """When each item was there: current items first, then the most recent ones."""
@@ -159,8 +160,9 @@ class LiveView:
             line.append("–".rjust(8).ljust(_ESTIMATE - 4 + layout.interval + layout.age))
         else:
             line.append(f"{each.value.estimate:>8,} ", _HEAD)
-            line.append(each.value.interval.ljust(layout.interval)[: layout.interval], _SOFT)
-            line.append(self._age(each.value).ljust(layout.age)[: layout.age], _SOFT)
+            if layout.interval:
+                line.append(each.value.interval.ljust(layout.interval), _SOFT)
+                line.append(self._age(each.value).ljust(layout.age), _SOFT)
         line.append(f"{sign} ", style)
         if each.value is None:
             line.append(" " * layout.bar)

@@ -73,8 +73,12 @@ class Scene:
     def refresh(self) -> int:
         if self.promise is None:
             return self.resting
-        has_states = self.promise.attention == Attention.CHANGES
-        return 1 if has_states else self.promise.refresh_steps
+        return 1 if self.has_states else self.promise.refresh_steps
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a public item stays so until it is gone."""
+        return self.promise is not None and self.promise.attention == Attention.CHANGES
 
     @property
     def step_seconds(self) -> float:
@@ -87,7 +91,7 @@ class Scene:
         if promise is not None:
             period = duration(round(promise.period_steps * promise.step_seconds * 1000))
             valid = ""
-            if promise.attention == Attention.CHANGES:
+            if self.has_states:
                 valid = "; that an item is still there is free"
             elif promise.refresh_steps > 1:
                 length = duration(round(promise.refresh_steps * promise.step_seconds * 1000))

@@ -145,6 +145,10 @@ class TestTheView:
         lines = text_of(scene_of(*(hitter("x", 10**digits) for digits in (3, 4, 5)), steps=()))
         assert len({line.index("→") for line in lines if "→" in line}) == 1
 
+    def test_large_numbers_are_never_cut(self):
+        [line] = [line for line in text_of(scene_of(hitter("x", 12_345_678))) if "12,345" in line]
+        assert " (12,345,518–12,345,818) " in line
+
     def test_a_narrow_terminal_has_no_intervals_but_items(self):
         lines = text_of(scene_of(hitter("crash:NPE", 5_932)), width=40)
         assert "Trending now, users" in [line.rstrip() for line in lines]
@@ -338,8 +342,12 @@ class TestStates:
     def test_the_guarantee_says_what_is_free(self):
         scene = scene_of()
         scene.guarantee(promise(attention="changes"))
-        said = "  Each user has a budget of 30 reports; that an item is still there is free."
-        assert said in text_of(scene)
+        lines = text_of(scene)
+        assert (
+            "  Each user has a budget of 30 reports; that an item is still there is free." in lines
+        )
+        note = "  New items with fewer than about 1,050 users are not shown and cannot be known."
+        assert note in lines
 
 
 def full_scene_of_now():
