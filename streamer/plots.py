@@ -168,9 +168,10 @@ def draw_day(fleet: Fleet, rows: list[DayRow], guarantee: Guarantee, path: Path)
     """What was there on a day, in grey, and over it what each rule made public."""
     check_plot(path)
     figure, axes = _figure(
-        "What users see of a day",
-        f"{fleet.users:,} users, {len(fleet.lasting)} items that last, an outbreak every hour; "
-        f"ε = {guarantee.epsilon:g}, δ = {_small(guarantee.delta)}, k = {guarantee.contributions:,}",
+        "What is public during a day",
+        f"grey: {len(fleet.lasting)} items that last, and outbreaks, of {fleet.users:,} users; "
+        f"ε = {guarantee.epsilon:g}, δ = {_small(guarantee.delta)}, "
+        f"k = {guarantee.contributions:,}",
     )
     catalogue = fleet.catalogue()
     outbreaks = [catalogue.number(each.item) for each in fleet.outbreaks]

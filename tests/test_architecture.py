@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "terminal": (ENGINE | {"web"}, {"rich", "msgspec"}),
     "experiments": (CORE | {"fleet"}, {"numpy"}),
-    "plots": (CORE | {"experiments"}, {"numpy", "matplotlib"}),
+    "plots": (CORE | {"experiments", "fleet"}, {"numpy", "matplotlib"}),
     "commands": (EVERYTHING | {"settings"}, {"typer", "rich", "yaml", "msgspec"}),
     "cli": ({"errors", "commands", "operations", "streamer"}, {"typer"}),
     "__init__": (CORE, set()),

@@ -37,7 +37,8 @@ class DayResult:
     `pairs`: how many pairs of a step and an item had at least τ holders, budget or not.
     `public_pairs`: in how many of them the item was public: in this step, or, if it rests after a
     report, fewer than `refresh_steps` steps before. `found`: how many of the outbreaks were
-    reported in their first two steps. `exhausted`: how many of the users had no budget left at noon.
+    reported in their first two steps. `exhausted`: how many of the users had no budget left at
+    noon.
     """
 
     pairs: int

@@ -13,7 +13,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.stream.events import Reason
 from streamer.stream.watching import Phase
 

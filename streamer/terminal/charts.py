@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.web.answers import ClosedStep
 
 PRESENT, ABSENT = "━", "·"

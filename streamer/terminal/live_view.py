@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.stream.current import Trend
 from streamer.terminal.charts import ABSENT, PRESENT, History, bar, sparkline
 from streamer.terminal.scene import GroundTruth, Scene, visible

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.terminal.scene import Scene, visible
 from streamer.terminal.standing import Value, brief
 from streamer.web.answers import Result

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.stream.current import Trend
 from streamer.web.answers import ClosedStep, Current, CurrentHitter, LastValue, Result
 

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.monitors.seam import Hitter, State
+from streamer.monitors.seam import Hitter
+from streamer.monitors.states import State
 from streamer.operations.hitter_gauge import HitterGauge
 from streamer.operations.instruments import Instruments
 from streamer.stream.decided import Decided

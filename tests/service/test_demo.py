@@ -15,7 +15,7 @@ from streamer.fleet.endless import FLOOR, LASTING, OUTBREAKS, sent_by
 from streamer.ledger.directory import DATABASE
 from streamer.ledger.file_ledger import peek
 from streamer.monitors.attention import value_is_due
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.privacy.prices import FULL, LOUD
 from streamer.service.demo import PRIVACY, STREAM, Demo
 from streamer.service.startup import schedule_of, terms_of

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from rich.console import Console
 
-from streamer.monitors.seam import State
+from streamer.monitors.states import State
 from streamer.stream.timing import format_rfc3339
 from streamer.terminal.charts import History, Presence, bar, sparkline
 from streamer.terminal.live_view import LiveView
