@@ -115,8 +115,7 @@ class Calibration:
 
     @property
     def _horizon(self) -> Horizon:
-        guarantee = self.guarantee
-        return Horizon(guarantee.contributions, self.questions, guarantee.neighbours, self.kinds)
+        return _horizon(self.guarantee, self.questions, self.attention)
 
 
 @lru_cache(maxsize=256)
@@ -136,8 +135,8 @@ def calibrate(
     _check(guarantee, method, keys_delta, questions, attention)
     delta = (guarantee.delta - keys_delta) * (1 - RESERVE)
     if method == Method.HORIZON:
-        kinds = CHANGES if attention == Attention.CHANGES else VALUES
-        horizon = Horizon(guarantee.contributions, questions, guarantee.neighbours, kinds)
+        horizon = _horizon(guarantee, questions, attention)
+        kinds = horizon.kinds
         scale = _within_range(guarantee, horizon, horizon_scale(guarantee.epsilon, delta, horizon))
         return Calibration(
             *(guarantee, Method.HORIZON, keys_delta, scale, 0.0, Noise.GAUSSIAN, questions, kinds)
@@ -155,9 +154,10 @@ def sketch(
 ) -> Calibration:
     """About what `calibrate` returns, in no time: for comparing ways to divide δ.
 
-    σ is interpolated between all of δ and a tenth of it for the charges, within 0.3%.
+    σ is interpolated between all of δ and a tenth of it for the charges, within 0.3%, where it
+    takes long to compute.
     """
-    if method != Method.HORIZON:
+    if method != Method.HORIZON or _horizon(guarantee, questions, attention).ample:
         return calibrate(guarantee, method, keys_delta, questions, attention)
     most, least = (
         calibrate(guarantee, method, share * guarantee.delta, questions, attention)
@@ -166,6 +166,11 @@ def sketch(
     weight = math.log10(guarantee.delta / (guarantee.delta - keys_delta))
     scale = most.noise_scale ** (1 - weight) * least.noise_scale**weight
     return replace(most, keys_delta=keys_delta, noise_scale=scale)
+
+
+def _horizon(guarantee: Guarantee, questions: int, attention: Attention) -> Horizon:
+    kinds = CHANGES if attention == Attention.CHANGES else VALUES
+    return Horizon(guarantee.contributions, questions, guarantee.neighbours, kinds)
 
 
 def exact_scale(epsilon: float, delta: float, contributions: int, neighbours: Neighbours) -> float:

@@ -1,7 +1,7 @@
 """Gaussian noise for a finite horizon: what it needs to be, and what it reveals.
 
-The priced answers of theorem 4; where charges cannot run out, because k is at least M, the
-plain answers of theorem 5 as well, and the better of the two.
+Two accounts that both hold, the priced answers of theorem 4 and the plain answers of theorem 5:
+the better one counts. Where charges are ample, that is the second one.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from streamer.privacy.priced_search import priced_delta, priced_epsilon, priced_
 
 def horizon_scale(epsilon: float, delta: float, horizon: Horizon) -> float | None:
     """The least σ with which δ at ε is at most this one; None if it is beyond the sampler."""
-    scales = [priced_scale(epsilon, delta, horizon)]
-    if horizon.ample:
-        scales.append(plain_scale(epsilon, delta, horizon.answers))
+    scales = [plain_scale(epsilon, delta, horizon.answers)]
+    if not horizon.ample:
+        scales.append(priced_scale(epsilon, delta, horizon))
     return min((scale for scale in scales if scale is not None), default=None)
 
 
 def horizon_delta(epsilon: float, sigma: float, horizon: Horizon) -> float:
     """An upper bound on δ at this ε."""
-    delta = priced_delta(epsilon, sigma, horizon)
-    return min(delta, plain_delta(epsilon, sigma, horizon.answers)) if horizon.ample else delta
+    delta = plain_delta(epsilon, sigma, horizon.answers)
+    return delta if horizon.ample else min(delta, priced_delta(epsilon, sigma, horizon))
 
 
 def horizon_epsilon(delta: float, sigma: float, horizon: Horizon) -> float:
     """An upper bound on ε at this δ."""
-    epsilon = priced_epsilon(delta, sigma, horizon)
-    return min(epsilon, plain_epsilon(delta, sigma, horizon.answers)) if horizon.ample else epsilon
+    epsilon = plain_epsilon(delta, sigma, horizon.answers)
+    return epsilon if horizon.ample else min(epsilon, priced_epsilon(delta, sigma, horizon))

@@ -61,8 +61,9 @@ class Horizon:
 
     @property
     def ample(self) -> bool:
-        """Whether no user can run out of charges."""
-        return self.charges >= self.questions
+        """Whether no user can run out of charges by questions of the least price that a report
+        has: then prices save nothing (docs/privacy.md, 6.4)."""
+        return FULL * self.charges >= self.kinds.loud * self.questions
 
     @property
     def answers(self) -> int:

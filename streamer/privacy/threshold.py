@@ -12,7 +12,10 @@ which cannot happen to items that are asked about because somebody holds them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from streamer.errors import MonitorError, SettingError
 from streamer.privacy.calibration import RESERVE, Calibration, calibrate, sketch
@@ -248,9 +251,14 @@ class _Planner:
 
     def _best_split(self) -> Calibration:
         """The split of δ with the smallest threshold."""
-        share = math.exp(
-            least_point(lambda x: self._sketched_threshold(math.exp(x)), *_LOG_SHARES, rounds=14)
+        # Thresholds are whole. Where they are large, a search among whole ones ends with the least
+        # share of a stretch in which all have the same, so with the least noise; where they are
+        # small, such stretches are too long for it.
+        shares = (
+            _least_share(self._sketched_threshold),
+            _least_share(self._smooth_threshold),
         )
+        share = min(shares, key=self._sketched_threshold)
         aim, best = self._sketched_threshold(share), self._calibrated(share)
         # A sketch may be off by a user; then a little more of δ for the key set may be enough.
         for more in (1.1, 1.2):
@@ -328,21 +336,37 @@ class _Planner:
     def _keys_threshold(self, calibration: Calibration) -> int:
         """The smallest t for which M·Pr[1 + Z >= t] is at most the key set's part of δ, and at
         most one unique item is expected to be published in a year."""
-        tail = calibration.keys_delta / self._workload.questions
-        if self._workload.users:
-            tail = min(tail, 1 / self._workload.unique_items)
         law = calibration.law
-        return max(law.least_threshold, 1 + law.smallest_bound(tail))
+        return max(law.least_threshold, 1 + law.smallest_bound(self._keys_tail(calibration)))
+
+    def _keys_tail(self, calibration: Calibration) -> float:
+        tail = calibration.keys_delta / self._workload.questions
+        return min(tail, 1 / self._workload.unique_items) if self._workload.users else tail
 
     def _calibrated(self, keys_share: float) -> Calibration:
         return calibrate(*self._arguments(keys_share))
 
     def _sketched_threshold(self, keys_share: float) -> int:
-        return self._keys_threshold(sketch(*self._arguments(keys_share)))
+        return self._keys_threshold(self._sketched(keys_share))
+
+    def _smooth_threshold(self, keys_share: float) -> float:
+        """The same before it is rounded up."""
+        about = self._sketched(keys_share)
+        whole, log_tail = self._keys_threshold(about), math.log(self._keys_tail(about))
+        above, below = about.law.log_at_least(np.array([whole - 2, whole - 1]))
+        return whole - min(1.0, max(0.0, float((log_tail - below) / (above - below))))
+
+    def _sketched(self, keys_share: float) -> Calibration:
+        return sketch(*self._arguments(keys_share))
 
     def _arguments(self, keys_share: float) -> tuple[Guarantee, Method, float, int, Attention]:
         keys_delta = self._guarantee.delta * keys_share
         return self._guarantee, self._method, keys_delta, self._workload.questions, self._attention
+
+
+def _least_share(cost: Callable[[float], float]) -> float:
+    """The share of δ for the key set with the least cost."""
+    return math.exp(least_point(lambda log_share: cost(math.exp(log_share)), *_LOG_SHARES, 14))
 
 
 def _check_sampler(guarantee: Guarantee, workload: Workload) -> None:

@@ -8,12 +8,10 @@ import pytest
 from streamer.experiments.comparison import CONTRIBUTIONS, Row, _Monitor, compare, enter
 from streamer.experiments.paper_example import paper_example
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
-from streamer.privacy.baseline_plans import plan_histograms
 from streamer.privacy.calibration import calibrate
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.randomness import SeededBytes
-from streamer.privacy.terms import Attention, Method
-from streamer.privacy.threshold import Plan, Workload, plan
+from streamer.privacy.threshold import Plan, Workload
 from tests.monitors.chance import differ
 
 pytestmark = pytest.mark.slow
@@ -93,26 +91,6 @@ def test_several_trials_are_averaged_and_progress_is_told_for_every_step(example
     row = next(row for row in averaged if row.method == "monitor (horizon)")
     assert row.found == row.sets
     assert len(ticks) == 2 * example.steps * 8
-
-
-SETTINGS = [
-    *((1, 1), (1, 2), (1, 24), (3, 2), (3, 5), (3, 24)),
-    *((10, 5), (10, 24), (10, 1440), (100, 24)),
-]
-
-
-@pytest.mark.parametrize("delta", [1e-8, 1e-6])
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
-@pytest.mark.parametrize(("contributions", "steps"), SETTINGS)
-def test_the_monitor_is_hardly_behind_a_histogram_and_mostly_ahead(
-    contributions, steps, epsilon, delta
-):
-    """Hardly: 3% and three users, where a period has so few steps that there is little to save."""
-    guarantee, workload = Guarantee(epsilon, delta, contributions), Workload(steps, 10_000, 0.05)
-    histogram = plan_histograms(guarantee, workload).threshold
-    monitor = plan(guarantee, workload, Method.HORIZON, attention=Attention.EVERY_STEP).threshold
-    is_tiny = steps <= 2 * contributions
-    assert monitor <= (1.03 * histogram + 3 if is_tiny else histogram)
 
 
 def test_several_items_cost_every_method_more(example):
