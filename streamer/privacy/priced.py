@@ -7,8 +7,9 @@ the least such g: the logarithm of the largest of these sums over *all* integers
     value:        Σ_{y>=d} φ(y-1)^α φ(y)^(1-α) e^(-H·π(y-d))  +  F(d-2)^α F(d-1)^(1-α)
     still there?: F(d-2)^α F(d-1)^(1-α) e^(-H)                +  U(d-1)^α U(d)^(1-α)
 
-or of the same sums with the two laws exchanged. Integers are bounded in blocks, of which the
-outermost two are infinite, by parts of the sums that rise or fall in d.
+or of the same sums with the two laws exchanged. Integers are bounded in blocks: the outermost two
+are infinite, and have bounds for each part that rises or falls in d; in all others the change of a
+whole sum is bounded.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from enum import Enum
 import numpy as np
 
 from streamer.privacy.gaussian_sums import GaussianSums, Numbers
+from streamer.privacy.priced_slopes import Block, Range
 from streamer.privacy.prices import FULL, VALUES, Questions
 from streamer.privacy.terms import Neighbours
 
@@ -120,30 +122,65 @@ class Growth:
         """g for all integers d: an upper bound, hardly more than `precision` above the least."""
         ends = self._grid.numbers
         reached = float(self._points.excess(rate).max())
-        low = np.concatenate(([-np.inf], ends + 1))
-        high = np.concatenate((ends, [np.inf]))
         # Publishing all of s + w, for no price, reveals at most this; an answer is made of it.
         most = math.expm1(_log_factor(self._grid.sums, self._order)) * (1 + ROUNDING)
         if max(0.0, reached) + precision >= most:
             return math.log1p(most)
-        largest = 0.0
+        outer = self._parts(
+            self._distances(np.array([-np.inf, ends[-1] + 1])),
+            self._distances(np.array([ends[0], np.inf])),
+        )
+        largest = max(0.0, float(np.minimum(outer.excess(rate, ROUNDING), most).max()))
+        low, high = ends[:-1] + 1, ends[1:]
         while len(low):
-            blocks = self._parts(self._distances(low), self._distances(high))
-            bounds = np.minimum(blocks.excess(rate, ROUNDING), most)
-            whole = (low == high) | np.isinf(high - low) | (len(low) > _MOST_BLOCKS)
-            done = whole | (bounds <= max(0.0, reached) + precision)
+            bounds, at_ends = self._block_bounds(low, high, rate)
+            bounds = np.fmin(bounds, most)
+            reached = max(reached, float(at_ends.max()))
+            done = (low == high) | (bounds <= max(0.0, reached) + precision)
+            done |= len(low) > _MOST_BLOCKS
             largest = max(largest, float(bounds[done].max(initial=0.0)))
             low, high = _split(low[~done], high[~done])
-            if len(low):
-                points = self._distances(low)
-                reached = max(reached, float(self._parts(points, points).excess(rate).max()))
         return math.log1p(largest)
+
+    def _block_bounds(self, low: Numbers, high: Numbers, rate: float) -> tuple[Numbers, Numbers]:
+        """Bounds for all d of finite blocks, and the larger of the values at both ends."""
+        at_low, at_high = (
+            self._parts(each, each).sums(rate, ROUNDING)
+            for each in (self._distances(low), self._distances(high))
+        )
+        bounds, at_ends = np.full_like(low, -np.inf), np.full_like(low, -np.inf)
+        # In the far tails a change may be beyond all numbers: then it says nothing.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first, last, change in zip(
+                at_low, at_high, self._changes(low, high, rate), strict=True
+            ):
+                upward = first + (high - low) * np.maximum(0.0, change.most)
+                downward = last + (high - low) * np.maximum(0.0, -change.least)
+                bounds = np.maximum(bounds, np.fmin(upward, downward))
+                at_ends = np.maximum(at_ends, np.maximum(first, last))
+        return bounds, at_ends
+
+    def _changes(self, low: Numbers, high: Numbers, rate: float) -> list[Range]:
+        """By how much each sum changes from one d to the next within blocks."""
+        sums, questions = self._grid.sums, self._questions
+        power = self._order if self._direction is Direction.PRESENT else 1 - self._order
+        full, less = _weights(questions, rate)
+        block = Block(sums, low, high, ROUNDING)
+        quiet = block.quiet(power)
+        values = quiet + -block.reports(power).times(full)
+        if less:
+            values += -block.reports(power, math.ceil(sums.sigma)).times(less)
+        changes = [values * block.mass]
+        if questions.still_there:
+            changes.append((quiet.times(full) + -block.there(1 - power)) * block.mass)
+        return changes
 
     def _distances(self, numbers: Numbers) -> Distances:
         return Distances(self._grid.sums, numbers)
 
     def _parts(self, low: Distances, high: Distances) -> _Parts:
-        """Upper bounds of the parts of the sums, for all d from `low` to `high`."""
+        """Upper bounds of the parts of the sums, for all d from `low` to `high`: an infinite block,
+        or a single integer."""
         sums, order = low.sums, self._order
         log_factor = _log_factor(sums, order)
         if self._direction is Direction.PRESENT:
@@ -151,17 +188,17 @@ class Growth:
             log_reports = log_factor + sums.log_tilted(first)
             log_quiet = high.log_quiet + order * high.log_quiet_step
             log_there = low.log_there - (order - 1) * high.log_there_step
-            # All answers taken as one reveal less than all of them: a second bound for the part
-            # that is not monotone, and the only one in an infinite block.
+            # All answers taken as one reveal less than all of them: the only bound in an infinite
+            # block for the part that is not monotone.
             log_there = np.minimum(log_there, log_reports)
         else:
             first = low.numbers + order - 1
             log_reports = log_factor + sums.log_tilted(first)
             log_quiet = high.log_quiet - (order - 1) * low.log_quiet_step
             log_there = low.log_there + order * low.log_there_step
-            log_quiet = np.minimum(
-                log_quiet, log_factor + sums.log_tilted(2 - order - high.numbers)
-            )
+            if low is not high:
+                log_all = log_factor + sums.log_tilted(2 - order - high.numbers)
+                log_quiet = np.minimum(log_quiet, log_all)
         loud = np.zeros_like(log_reports)
         if self._questions.loud < FULL:
             loud = np.exp(log_factor + sums.log_tilted(first + math.ceil(sums.sigma)))
@@ -183,17 +220,28 @@ class _Parts:
         self._reports, self._loud = reports, loud
         # Less 1: these parts are close to 1 where it matters.
         self._quiet, self._there = np.expm1(log_quiet), np.expm1(log_there)
+        # As it is: "gone" is far from 1 where it matters.
+        self._gone = np.exp(log_quiet)
 
     def excess(self, rate: float, rounding: float = 0.0) -> Numbers:
         """By how much the larger of the two sums exceeds 1."""
-        price = rate * self._questions.loud / FULL
-        reports = math.exp(-rate) * self._reports
-        reports += (math.exp(-price) - math.exp(-rate)) * self._loud
-        values = reports * (1 + rounding) + self._quiet + rounding * np.abs(self._quiet)
-        if not self._questions.still_there:
-            return values
-        gone = math.exp(-rate) * (1 + self._quiet) * (1 + rounding)
-        return np.maximum(values, gone + self._there + rounding * np.abs(self._there))
+        return np.asarray(np.maximum.reduce(self.sums(rate, rounding)))
+
+    def sums(self, rate: float, rounding: float = 0.0) -> list[Numbers]:
+        """By how much each sum exceeds 1."""
+        full, less = _weights(self._questions, rate)
+        reports = full * self._reports + less * self._loud
+        sums = [reports * (1 + rounding) + self._quiet + rounding * np.abs(self._quiet)]
+        if self._questions.still_there:
+            gone = full * self._gone * (1 + rounding)
+            sums.append(gone + self._there + rounding * np.abs(self._there))
+        return sums
+
+
+def _weights(questions: Questions, rate: float) -> tuple[float, float]:
+    """What a report at the full price is multiplied by, and how much more a loud one is."""
+    full = math.exp(-rate)
+    return full, math.exp(-rate * questions.loud / FULL) - full
 
 
 def _log_factor(sums: GaussianSums, order: float) -> float:

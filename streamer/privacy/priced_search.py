@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from streamer.privacy.gaussian_sums import LARGEST_SIGMA, SMALLEST_SIGMA, GaussianSums
-from streamer.privacy.priced import Distances, Growth, Horizon, Way
+from streamer.privacy.priced import Direction, Distances, Growth, Horizon, Way
 from streamer.privacy.search import falling_root, least_point, round_up
 
 # The share of a cost that may be lost because a bound on g is not the least one.
@@ -25,6 +25,8 @@ _CLOSE = 1e-4
 _NEAR = 1.0
 # About how fast log δ falls as log σ grows.
 _STEEP = 15.0
+# H is searched for down to this share of the largest one.
+_LEAST_RATE = 1e-10
 # Orders are searched for up to this many σ; there a single answer has (α-1)·D_α = 288.
 _MOST_SIGMAS = 24.0
 
@@ -202,6 +204,7 @@ def _search(
     orders = orders.within(sigma)
     grid = Distances.grid(GaussianSums(sigma), 1 + math.exp(orders.high))
     choices: list[_Choice] = []
+    near: dict[Direction, float] = {}
 
     def tried(log_order: float) -> float:
         order = 1 + math.exp(log_order)
@@ -209,14 +212,33 @@ def _search(
         for direction in way:
             growth = Growth(grid, order, direction, horizon.kinds)
             cost = _cost(growth, horizon)
-            # Convex in H; 0 is best where charges do not matter, and no search ends at an end.
-            rates.append(min(0.0, least_point(cost, 0.0, growth.largest_rate, 26), key=cost))
+            near[direction] = _least_rate(cost, growth.largest_rate, near.get(direction))
+            # 0 is best where charges do not matter, and no search ends at an end.
+            rates.append(min(0.0, near[direction], key=cost))
             costs.append(cost(rates[-1]))
         choices.append(_Choice(order, tuple(rates), objective(order, sum(costs))))
         return choices[-1].estimate
 
     least_point(tried, orders.low, orders.high, orders.rounds)
     return min(choices, key=lambda choice: choice.estimate)
+
+
+def _least_rate(cost: Callable[[float], float], largest: float, near: float | None) -> float:
+    """The best H that is not 0, looked for close to that of another order first.
+
+    The cost is convex in H, so it has one minimum on a logarithmic scale as well, which many
+    charges and a long horizon need: there H is tiny.
+    """
+
+    def at(log_rate: float) -> float:
+        return cost(math.exp(log_rate))
+
+    if near is not None:
+        middle = math.log(near)
+        log_rate = least_point(at, middle - 0.5, middle + 0.5, 13)
+        if abs(log_rate - middle) < 0.4:
+            return math.exp(log_rate)
+    return math.exp(least_point(at, math.log(_LEAST_RATE * largest), math.log(largest), 24))
 
 
 def _cost(growth: Growth, horizon: Horizon) -> Callable[[float], float]:

@@ -38,7 +38,7 @@ LARGEST_THRESHOLD = 1 << 62
 YEAR_SECONDS = 86_400 * 366
 
 # The range of shares of δ for the key set; the best one is well inside.
-_LOG_SHARES = (math.log(1e-6), math.log(0.9))
+_LEAST_SHARE, _MOST_SHARE = 1e-6, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +259,14 @@ class _Planner:
             _least_share(self._smooth_threshold),
         )
         share = min(shares, key=self._sketched_threshold)
-        aim, best = self._sketched_threshold(share), self._calibrated(share)
+        best = self._calibrated(share)
         # A sketch may be off by a user; then a little more of δ for the key set may be enough.
-        for more in (1.1, 1.2):
-            if self._keys_threshold(best) > aim:
-                other = self._calibrated(min(0.9, more * share))
+        off = best.noise_scale / self._sketched(share).noise_scale
+        for more in (1.1 * share, 1.2 * share):
+            about = self._sketched(min(_MOST_SHARE, more))
+            about = replace(about, noise_scale=off * about.noise_scale)
+            if self._keys_threshold(about) < self._keys_threshold(best):
+                other = self._calibrated(min(_MOST_SHARE, more))
                 best = min(best, other, key=self._keys_threshold)
         return best
 
@@ -290,7 +293,7 @@ class _Planner:
         # Below the best share, a smaller share needs a higher threshold.
         best = calibration.keys_delta / self._guarantee.delta
         if self._sketched_threshold(best) <= threshold:
-            first = math.exp(_LOG_SHARES[0])
+            first = _LEAST_SHARE
             share = smallest_true(lambda x: self._sketched_threshold(x) <= threshold, first, best)
             # Again a sketch may be off by a user.
             while share < best and self._keys_threshold(self._calibrated(share)) > threshold:
@@ -366,7 +369,8 @@ class _Planner:
 
 def _least_share(cost: Callable[[float], float]) -> float:
     """The share of δ for the key set with the least cost."""
-    return math.exp(least_point(lambda log_share: cost(math.exp(log_share)), *_LOG_SHARES, 14))
+    ends = math.log(_LEAST_SHARE), math.log(_MOST_SHARE)
+    return math.exp(least_point(lambda log_share: cost(math.exp(log_share)), *ends, rounds=14))
 
 
 def _check_sampler(guarantee: Guarantee, workload: Workload) -> None:

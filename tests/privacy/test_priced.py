@@ -114,11 +114,38 @@ def test_a_block_is_never_below_the_integers_in_it(direction, kinds, sigma, rati
     made = growth(sigma, order, direction, kinds)
     low = np.round(np.linspace(-8 * sigma, 8 * sigma, 40))
     width = max(1.0, round(sigma / 3))
-    sums = made._grid.sums
-    blocks = made._parts(Distances(sums, low), Distances(sums, low + width)).excess(rate, 1e-11)
-    for inside in (low, low + np.floor(width / 2), low + width):
-        points = made._parts(Distances(sums, inside), Distances(sums, inside)).excess(rate)
-        assert np.all(points <= blocks)
+    blocks, _ = made._block_bounds(low, low + width, rate)
+    outer = made._parts(
+        Distances(made._grid.sums, np.array([-np.inf, low[-1]])),
+        Distances(made._grid.sums, np.array([low[0], np.inf])),
+    ).excess(rate, 1e-11)
+
+    def exact(numbers):
+        points = Distances(made._grid.sums, numbers)
+        return made._parts(points, points).excess(rate)
+
+    for inside in (low, low + np.floor(width / 3), low + np.floor(width / 2), low + width):
+        assert not np.any(exact(inside) > blocks)
+    beyond = np.array([[0.0, 1.0, sigma, 20 * sigma]])
+    assert np.all(exact(np.floor(low[0] - beyond)) <= outer[0])
+    assert np.all(exact(np.ceil(low[-1] + beyond)) <= outer[1])
+
+
+@every_direction
+@every_kind
+@pytest.mark.parametrize("sigma", [60.0, 3000.0])
+def test_a_block_of_a_third_the_length_is_about_nine_times_as_close(sigma, direction, kinds):
+    """So few blocks are enough, however close the sums are to 1."""
+    made = growth(sigma, 1 + 0.3 * sigma, direction, kinds)
+    middles = np.round(np.linspace(-2 * sigma, 5 * sigma, 30))
+
+    def lost(half: float) -> np.ndarray:
+        length = round(half * sigma)
+        bounds, ends = made._block_bounds(middles - length, middles + length, 0.3)
+        points = Distances(made._grid.sums, middles)
+        return bounds - np.maximum(ends, made._parts(points, points).excess(0.3))
+
+    assert lost(0.05).sum() < lost(0.15).sum() / 6
 
 
 @every_direction
