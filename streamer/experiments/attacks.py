@@ -27,7 +27,7 @@ from streamer.monitors.seam import Tally
 from streamer.privacy.interval import Intervals
 from streamer.privacy.prices import FULL
 from streamer.privacy.terms import Domain, Neighbours
-from streamer.privacy.threshold import Plan
+from streamer.privacy.threshold import Plan, Workload
 
 Scores = NDArray[np.float64]
 Trials = NDArray[np.int64]
@@ -119,7 +119,7 @@ def attacks_on(plan: Plan, trials: int) -> list[Attack]:
         Attack(
             "items that one user alone holds",
             lone_items,
-            _at_most(trials, plan.workload.questions),
+            _at_most(trials, _counted(plan).questions),
         ),
     ]
 
@@ -309,14 +309,18 @@ def _rare(plan: Plan) -> tuple[int, int]:
     Different ones for the two histories: one report, and that there is none of the other, then tell
     more together.
     """
-    telling = telling_distance(plan, min(plan.workload.questions, _QUESTIONS_EACH))
+    telling = telling_distance(plan, min(_counted(plan).questions, _QUESTIONS_EACH))
     return 3 * telling // 4, telling
 
 
 def _patience(plan: Plan) -> int:
     """How many steps are played as long as the budget is not spent."""
-    at_once = min(plan.workload.items_per_step, plan.guarantee.contributions)
+    at_once = _counted(plan).items_per_step
     return min(plan.workload.period_steps, math.ceil(_QUESTIONS_EACH / at_once))
+
+
+def _counted(plan: Plan) -> Workload:
+    return plan.workload.within(plan.guarantee.contributions)
 
 
 def _past(plan: Plan) -> int:

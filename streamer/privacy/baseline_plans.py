@@ -54,7 +54,7 @@ class RestartPlan:
 def plan_histograms(guarantee: Guarantee, workload: Workload) -> HistogramPlan:
     """A histogram in each of the workload's steps."""
     budget = _after_keys(guarantee)
-    cells = workload.questions
+    cells = workload.within(guarantee.contributions).questions
     return _histogram(guarantee, cells, _widest(budget), budget.keys, workload.miss_tail)
 
 
@@ -72,7 +72,7 @@ def plan_restarts(
         each = _largest(
             lambda x: restarts_delta(budget.epsilon, halts, x, distance) <= budget.delta
         )
-        cells = halts * workload.items_per_step
+        cells = halts * workload.within(guarantee.contributions).items_per_step
         histogram = _histogram(guarantee, cells, distance, budget.keys, tail)
         return _restarts(workload, halts, ignored, each, histogram)
 

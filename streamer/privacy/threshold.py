@@ -75,9 +75,13 @@ class Workload:
             raise SettingError("domain", self.domain, "use open or declared")
         object.__setattr__(self, "domain", Domain(self.domain))
 
+    def within(self, contributions: int) -> Workload:
+        """What can count of it: nobody counts for more items in a step than its budget pays for."""
+        return replace(self, items_per_step=min(self.items_per_step, contributions))
+
     @property
     def questions(self) -> int:
-        """M: how many questions can touch one user in a period."""
+        """M: how many questions can touch one user in a period, if its budget pays for them."""
         return self.items_per_step * self.period_steps
 
     @property
@@ -186,7 +190,7 @@ class Plan:
         if self.workload.domain is Domain.DECLARED:
             # Every item is asked about, held or not: a report reveals no text.
             return 0.0
-        return self.workload.unique_items * self.detection(1)
+        return self.workload.within(self.guarantee.contributions).unique_items * self.detection(1)
 
     def epsilon_after(self, periods: int) -> float:
         """The total ε of a user over this many periods, at a total δ of `periods` times δ."""
@@ -234,8 +238,9 @@ class _Planner:
         self, guarantee: Guarantee, workload: Workload, method: Method, attention: Attention
     ) -> None:
         self._guarantee, self._workload = guarantee, workload
+        self._counted = workload.within(guarantee.contributions)
         self._method, self._attention = method, attention
-        _check_sampler(guarantee, workload)
+        _check_sampler(guarantee, self._counted)
 
     def plan(self, threshold: int | None) -> Plan:
         if self._workload.domain is Domain.DECLARED:
@@ -293,8 +298,9 @@ class _Planner:
         # Below the best share, a smaller share needs a higher threshold.
         best = calibration.keys_delta / self._guarantee.delta
         if self._sketched_threshold(best) <= threshold:
-            first = _LEAST_SHARE
-            share = smallest_true(lambda x: self._sketched_threshold(x) <= threshold, first, best)
+            share = smallest_true(
+                lambda x: self._sketched_threshold(x) <= threshold, _LEAST_SHARE, best
+            )
             # Again a sketch may be off by a user.
             while share < best and self._keys_threshold(self._calibrated(share)) > threshold:
                 share = min(best, 1.05 * share)
@@ -343,8 +349,8 @@ class _Planner:
         return max(law.least_threshold, 1 + law.smallest_bound(self._keys_tail(calibration)))
 
     def _keys_tail(self, calibration: Calibration) -> float:
-        tail = calibration.keys_delta / self._workload.questions
-        return min(tail, 1 / self._workload.unique_items) if self._workload.users else tail
+        tail = calibration.keys_delta / self._counted.questions
+        return min(tail, 1 / self._counted.unique_items) if self._workload.users else tail
 
     def _calibrated(self, keys_share: float) -> Calibration:
         return calibrate(*self._arguments(keys_share))
@@ -364,7 +370,7 @@ class _Planner:
 
     def _arguments(self, keys_share: float) -> tuple[Guarantee, Method, float, int, Attention]:
         keys_delta = self._guarantee.delta * keys_share
-        return self._guarantee, self._method, keys_delta, self._workload.questions, self._attention
+        return self._guarantee, self._method, keys_delta, self._counted.questions, self._attention
 
 
 def _least_share(cost: Callable[[float], float]) -> float:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from streamer.errors import SettingError
+from streamer.privacy.baseline_plans import plan_histograms
 from streamer.privacy.calibration import Calibration, calibrate, sketch
 from streamer.privacy.guarantee import Guarantee
 from streamer.privacy.horizon import horizon_delta
@@ -168,6 +169,21 @@ class TestSeveralItems:
         assert 5 * 1440 * five.detection(1) <= noise.keys_delta
         assert noise.noise_scale == pytest.approx(one.calibration.noise_scale, rel=0.02)
         assert five.threshold > one.threshold
+
+    def test_items_that_the_budget_does_not_pay_for_cost_nothing(self):
+        """Two contributions: a third item of a user never counts in a step."""
+        guarantee = Guarantee(1.0, 1e-6, 2)
+        two, three = (
+            plan(guarantee, Workload(3, 100, 0.05, users=1000, items_per_step=items))
+            for items in (2, 3)
+        )
+        assert three.workload.items_per_step == 3
+        assert three.calibration == two.calibration
+        assert three.calibration.questions == 6
+        assert three.threshold == two.threshold
+        assert three.unique_items_per_year == two.unique_items_per_year
+        histograms = (plan_histograms(guarantee, each.workload) for each in (two, three))
+        assert len(set(histograms)) == 1
 
     def test_unique_items_are_counted_for_every_item_of_a_user(self):
         one, three = CROWD, replace(CROWD, items_per_step=3)
