@@ -77,6 +77,11 @@ def _in_millions(users: float) -> str:
     return f"{users / 1e6:,.2f}M" if users < 1e9 else f"{users / 1e6:,.0f}M"
 
 
+def _short(users: float) -> str:
+    """Whole users, or millions where these would take more than nine characters."""
+    return f"{users:,.0f}" if users < 1e7 else f"{users / 1e6:,.1f}M"
+
+
 def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list[Row]) -> None:
     from rich import box
     from rich.table import Table
@@ -93,9 +98,11 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
         f"All methods are (ε={epsilon:g}, δ={delta:g})-private.\n"
     )
     table = Table(
-        *("method", "family", "found", "false", "threshold", "reach", "users needed"),
+        *("method", "set", "found", "false", "threshold", "reach", "users\nneeded"),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
     )
     table.columns[0].no_wrap = True
     for column in table.columns[2:]:
@@ -109,17 +116,17 @@ def _print_table(example: PaperExample, epsilon: float, delta: float, rows: list
         table.add_row(
             row.method if row.method != previous else "",
             row.family,
-            f"[{style}]{row.found:,.10g}/{row.sets:,}[/]",
-            f"{row.false_reports:,.10g}",
-            f"{row.threshold:,.0f}",
-            f"{row.reach:,}",
+            f"[{style}]{round(row.found, 1):,.10g}/{row.sets:,}[/]",
+            f"{round(row.false_reports, 1):,.10g}",
+            _short(row.threshold),
+            _short(row.reach),
             _in_millions(row.users_needed),
         )
         previous = row.method
     console.print(table)
     console.print(
-        "reach: the smallest set that the method is sure to find. users needed: how many users it "
-        "takes to have as many sets of that size. The classic technique is tuned for each family. "
-        "horizon: as the service runs it; every step: the same noise law, for answers about values "
-        "alone."
+        "\nreach: the smallest set that the method is sure to find. users needed: how many users "
+        "it takes to have as many sets of that size. The classic technique is tuned for each "
+        "family. horizon: as the service runs it; every step: the same noise law, for answers "
+        "about values alone."
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamer.commands import options
+from streamer.commands.planning import PlanOptions, with_plan_options
 from streamer.privacy.terms import Domain
-from streamer.settings import LONGEST_SECONDS
 
 if TYPE_CHECKING:
     from streamer.privacy.threshold import Plan
@@ -15,33 +15,14 @@ PERIODS = (1, 2, 7, 30, 365)
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 
+@with_plan_options
 def plan_command(
-    epsilon: options.Epsilon = options.PRIVACY.epsilon,
-    delta: options.Delta = options.PRIVACY.delta,
-    contributions: options.Contributions = options.PRIVACY.contributions,
-    neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
-    period: options.Period = options.PRIVACY.period_steps,
-    calibration: options.Calibration = options.PRIVACY.calibration,
-    step: options.Step = options.STREAM.step_seconds,
-    beta: options.Beta = options.PRIVACY.beta,
-    items: options.ItemsCount = options.PRIVACY.items,
-    items_per_step: options.ItemsPerStep = options.STREAM.items_per_step,
-    declared: options.Declared = 0,
-    users: options.Users = options.PRIVACY.users,
-    domain: options.DomainChoice = Domain.OPEN,
-    threshold: options.Threshold = options.PRIVACY.threshold,
-    json: options.Json = False,
-    plot: options.Plot = None,
+    *, asked: PlanOptions, json: options.Json = False, plot: options.Plot = None
 ) -> None:
     """Show the noise, the threshold and the detection probabilities of a guarantee."""
     from streamer.commands.output import print_json
-    from streamer.privacy.guarantee import Guarantee, check_positive
-    from streamer.privacy.threshold import Workload, plan
 
-    check_positive("step", step, at_most=LONGEST_SECONDS)
-    guarantee = Guarantee(epsilon, delta, contributions, neighbours)
-    workload = Workload(period, items, beta, domain, users, step, items_per_step, declared)
-    planned = plan(guarantee, workload, calibration, threshold)
+    planned = asked.plan()
     report = plan_report(planned)
     if plot is not None:
         from streamer.plots import draw_plan
@@ -50,7 +31,7 @@ def plan_command(
     if json:
         print_json(report)
     else:
-        _print_tables(planned, report, step)
+        _print_tables(planned, report)
 
 
 def plan_report(planned: Plan) -> dict[str, Any]:
@@ -146,7 +127,7 @@ def _shown_weights(planned: Plan) -> list[int]:
     return sorted(weights | {1, planned.guaranteed_weight})
 
 
-def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) -> None:
+def _print_tables(planned: Plan, report: dict[str, Any]) -> None:
     from rich.table import Table
 
     from streamer.commands.output import console
@@ -154,13 +135,15 @@ def _print_tables(planned: Plan, report: dict[str, Any], step_seconds: float) ->
 
     guarantee, unique = planned.guarantee, planned.unique_items_per_year
     workload = planned.workload
-    length = duration(round(1000 * step_seconds * planned.workload.period_steps))
+    step, length = (
+        duration(round(1000 * workload.step_seconds * steps))
+        for steps in (1, workload.period_steps)
+    )
     console.print(
-        f"Per user and period ({planned.workload.period_steps:,} steps of "
-        f"{duration(round(1000 * step_seconds))}: {length}): whatever one user does, every output "
-        f"is at most e^{guarantee.epsilon:g} times as likely as without it, give or take an "
-        f"additive {guarantee.delta:g}. A stretch of time that reaches into two periods costs "
-        f"the total of two: ε = {planned.epsilon_after(2):.3f}.\n"
+        f"Per user and period ({workload.period_steps:,} steps of {step}: {length}): whatever one "
+        f"user does, every output is at most e^{guarantee.epsilon:g} times as likely as without "
+        f"it, give or take an additive {guarantee.delta:g}. A stretch of time that reaches into "
+        f"two periods costs the total of two: ε = {planned.epsilon_after(2):.3f}.\n"
     )
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column(style="bold")
