@@ -19,7 +19,7 @@ SMALLEST_SIGMA = 0.5
 LARGEST_SIGMA = 1e6
 """The range of σ for noise. Sums of many answers have a larger σ, for which all of this holds."""
 # From here on the Euler-Maclaurin series is used, where terms fall slowly enough for it.
-_SMOOTH = 16.0
+_SMOOTH = 8.0
 _EXPONENT = 42.0
 """Terms below e^-42 of the first one are left out."""
 # B₂ₙ/(2n)!, n = 1, 2, …
@@ -29,7 +29,7 @@ _BERNOULLI = tuple(
         (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), start=1
     )
 )
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 class GaussianSums:
