@@ -41,14 +41,16 @@ from tests.monitors.scripted import NoNoise
 pytestmark = pytest.mark.slow
 
 DOUBT = 1e-8
-TRIALS = 100_000
+TRIALS = 20_000
 
 
+@cache
 def planned(contributions=1, delta=0.01, steps=30, neighbours=Neighbours.ADD_REMOVE):
     guarantee = Guarantee(1.0, delta, contributions, neighbours)
     return plan(guarantee, Workload(steps, 1000, 0.05), Method.EXACT)
 
 
+@cache
 def horizon(contributions, steps, items_per_step=1, attention=Attention.EVERY_STEP):
     guarantee = Guarantee(1.0, 0.01, contributions, Neighbours.ADD_REMOVE)
     workload = Workload(steps, 1000, 0.05, items_per_step=items_per_step)
@@ -64,17 +66,29 @@ def ample_items():
     return horizon(contributions=10, steps=2, items_per_step=5)
 
 
+def ample_changes():
+    """Loud reports cost a fifth: ten contributions are enough for fifty of them."""
+    return horizon(contributions=10, steps=50, attention=Attention.CHANGES)
+
+
+def scarce():
+    """Half of what an adversary may ask about is paid for."""
+    return horizon(contributions=1, steps=2)
+
+
 def short_of_items():
     """Fifty items count in a step, but the budget pays for one."""
     return horizon(contributions=1, steps=1, items_per_step=50)
 
 
+@cache
 def hybrid():
     """A declared item has a low threshold, because it is asked about even if nobody holds it."""
     guarantee = Guarantee(1.0, 0.01, 3, Neighbours.ADD_REMOVE)
     return plan(guarantee, Workload(4, 1000, 0.5, declared=1), Method.HORIZON)
 
 
+@cache
 def low_threshold(domain):
     """Five above nothing, with noise of scale 4: items that one user holds often pass."""
     calibration = calibrate(Guarantee(1.0, 0.01, 1, Neighbours.ADD_REMOVE))
@@ -262,8 +276,8 @@ def many_contributions():
 
 @cache
 def usual():
-    """The settings of the service, where δ is far too small to be measured."""
-    guarantee = Guarantee(1.0, 1e-6, 10)
+    """The δ of the service, which is far too small to be measured."""
+    guarantee = Guarantee(1.0, 1e-6, 3)
     workload = Workload(1440, 100_000, 0.05, users=1_000_000)
     return plan(guarantee, workload, Method.EXACT)
 
@@ -277,13 +291,29 @@ CASES = [
     Case("half the noise", planned, AT_THRESHOLD, deciding=HALF_THE_NOISE),
     Case("half the noise, replaced", replaced, AT_THRESHOLD, deciding=HALF_THE_NOISE),
     Case("half the noise, usual", usual, AT_THRESHOLD, deciding=HALF_THE_NOISE),
+    Case("half the noise, horizon", ample, reading_estimates, deciding=HALF_THE_NOISE),
+    Case("half the noise, changes", ample_changes, reading_estimates, deciding=HALF_THE_NOISE),
+    Case("half the noise, scarce", scarce, AT_THRESHOLD, deciding=HALF_THE_NOISE),
     Case(
         *("0.8 of the noise, usual", usual, AT_THRESHOLD),
         deciding=MOST_OF_THE_NOISE,
         trials=400_000,
     ),
+    Case(
+        *("0.8 of the noise, horizon", ample, reading_estimates),
+        deciding=MOST_OF_THE_NOISE,
+        trials=60_000,
+    ),
+    Case(
+        *("0.9 of the noise, horizon", ample, reading_estimates),
+        deciding=share_of_the_noise(0.9),
+        trials=250_000,
+    ),
     Case("nobody is charged", planned, past_the_budget, NobodyIsCharged),
-    Case("every other charge lost", many_contributions, past_the_budget, EveryOtherChargeIsLost),
+    Case(
+        *("every other charge lost", many_contributions, past_the_budget, EveryOtherChargeIsLost),
+        trials=80_000,
+    ),
     Case("users count twice", planned, AT_THRESHOLD, UsersCountTwice),
     Case("users count twice, replaced", replaced, AT_THRESHOLD, UsersCountTwice),
     Case("exhausted users still count", planned, past_the_budget, ExhaustedUsersStillCount),
@@ -291,20 +321,19 @@ CASES = [
     Case("noise reused", planned, before_and_after, deciding=asking_with(NoiseOfTheFirstStep)),
     Case("items share noise", planned, side_by_side, deciding=asking_with(OneNoiseForAll)),
     Case(
-        *("0.9 of the noise, horizon", ample, reading_estimates),
-        deciding=share_of_the_noise(0.9),
-        trials=200_000,
+        *("half the horizon", ample, reading_estimates),
+        deciding=calibrated_for(2),
+        trials=80_000,
     ),
-    Case("half the horizon", ample, reading_estimates, deciding=calibrated_for(2)),
     Case("horizon of one item", ample_items, reading_estimates, deciding=calibrated_for(5)),
     Case(
         *("items above the budget", short_of_items, past_the_budget, ItemsAboveTheBudgetCount),
-        trials=40_000,
+        trials=5_000,
     ),
     Case(
         *("declared list from the data", hybrid, lone_items),
         deciding=lambda: Deciding(DeclaredIsWhatIsHeld),
-        trials=20_000,
+        trials=5_000,
     ),
     Case("unheld skipped", low_declared, lone_items, deciding=lambda: Deciding(OnlyHeldItems)),
 ]
@@ -316,24 +345,26 @@ def name(case):
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_the_attack_finds_out_the_twin(case):
-    assert case.found().broken
+    found = case.found()
+    assert found.broken
+    # One point of the curve is enough for a large defect.
+    assert found.epsilon_lost > 1.0 or case.name in SUBTLE
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
-def test_the_product_withstands_the_same_attack(case):
-    found = case.found_with()
-    assert not found.broken
-    assert found.epsilon_lost <= 1.0
-
-
-LARGE = [
-    case for case in CASES if case.plan is not usual and case.name != "0.9 of the noise, horizon"
+SUBTLE = [
+    *("half the noise, usual", "half the noise, scarce", "0.8 of the noise, usual"),
+    *("0.8 of the noise, horizon", "0.9 of the noise, horizon"),
 ]
 
 
-@pytest.mark.parametrize("case", LARGE, ids=name)
-def test_one_point_is_enough_for_a_large_defect(case):
-    assert case.found().epsilon_lost > 1.0
+@pytest.mark.parametrize(
+    "case", {(case.plan, case.attack): case for case in CASES}.values(), ids=name
+)
+def test_the_product_withstands_the_same_attack(case):
+    """Once for each plan and attack, whatever the twins are."""
+    found = replace(case, trials=TRIALS).found_with()
+    assert not found.broken
+    assert found.epsilon_lost <= 1.0
 
 
 def test_a_threshold_too_low_for_the_key_set_is_found_out():
@@ -366,7 +397,7 @@ class TestBudget:
     @pytest.mark.parametrize("attention", list(Attention))
     @pytest.mark.parametrize(("contributions", "items_per_step"), [(1, 1), (1, 3), (4, 3)])
     def test_the_product_counts_for_what_is_paid(self, contributions, items_per_step, attention):
-        plan = horizon(contributions, 30, items_per_step, attention)
+        plan = horizon(contributions, 5, items_per_step, attention)
         assert self.counted_for(plan) == contributions
 
     @pytest.mark.parametrize(
@@ -380,5 +411,5 @@ class TestBudget:
         ids=["charged late", "nobody charged", "items above the budget", "quiet is cheap"],
     )
     def test_a_twin_counts_for_more(self, twin):
-        plan = horizon(4, 30, 3, Attention.CHANGES)
+        plan = horizon(4, 5, 3, Attention.CHANGES)
         assert self.counted_for(plan, **twin) > plan.guarantee.contributions
