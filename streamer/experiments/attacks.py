@@ -307,10 +307,11 @@ def _rare(plan: Plan) -> tuple[int, int]:
     """Distances at which reports are rare and telling, if the adversary has time for them.
 
     Different ones for the two histories: one report, and that there is none of the other, then tell
-    more together.
+    more together. Both are closer than where a question tells most, because the budget is then
+    spent sooner, and more trials prove more.
     """
     telling = telling_distance(plan, min(_counted(plan).questions, _QUESTIONS_EACH))
-    return 3 * telling // 4, telling
+    return telling // 2, 5 * telling // 6
 
 
 def _patience(plan: Plan) -> int:
