@@ -115,7 +115,8 @@ class Calibration:
 
     @property
     def _horizon(self) -> Horizon:
-        return _horizon(self.guarantee, self.questions, self.attention)
+        guarantee = self.guarantee
+        return Horizon(guarantee.contributions, self.questions, guarantee.neighbours, self.kinds)
 
 
 @lru_cache(maxsize=256)
@@ -135,7 +136,7 @@ def calibrate(
     _check(guarantee, method, keys_delta, questions, attention)
     delta = (guarantee.delta - keys_delta) * (1 - RESERVE)
     if method == Method.HORIZON:
-        horizon = _horizon(guarantee, questions, attention)
+        horizon = _horizon_of(guarantee, questions, attention)
         kinds = horizon.kinds
         scale = _within_range(guarantee, horizon, horizon_scale(guarantee.epsilon, delta, horizon))
         return Calibration(
@@ -157,7 +158,7 @@ def sketch(
     σ is interpolated between all of δ and a tenth of it for the charges, within 0.3%, where it
     takes long to compute.
     """
-    if method != Method.HORIZON or _horizon(guarantee, questions, attention).ample:
+    if method != Method.HORIZON or _horizon_of(guarantee, questions, attention).ample:
         return calibrate(guarantee, method, keys_delta, questions, attention)
     most, least = (
         calibrate(guarantee, method, share * guarantee.delta, questions, attention)
@@ -168,7 +169,7 @@ def sketch(
     return replace(most, keys_delta=keys_delta, noise_scale=scale)
 
 
-def _horizon(guarantee: Guarantee, questions: int, attention: Attention) -> Horizon:
+def _horizon_of(guarantee: Guarantee, questions: int, attention: Attention) -> Horizon:
     kinds = CHANGES if attention == Attention.CHANGES else VALUES
     return Horizon(guarantee.contributions, questions, guarantee.neighbours, kinds)
 

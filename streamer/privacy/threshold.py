@@ -256,23 +256,17 @@ class _Planner:
 
     def _best_split(self) -> Calibration:
         """The split of δ with the smallest threshold."""
-        # Thresholds are whole. Where they are large, a search among whole ones ends with the least
-        # share of a stretch in which all have the same, so with the least noise; where they are
-        # small, such stretches are too long for it.
-        shares = (
-            _least_share(self._sketched_threshold),
-            _least_share(self._smooth_threshold),
-        )
-        share = min(shares, key=self._sketched_threshold)
+        share = _least_share(self._sketched_threshold)
         best = self._calibrated(share)
-        # A sketch may be off by a user; then a little more of δ for the key set may be enough.
+        # A sketch may be off by a user; then a little more of δ for the key set may be enough. And
+        # among small whole thresholds, most of which are equal, a search does not find its way.
         off = best.noise_scale / self._sketched(share).noise_scale
-        for more in (1.1 * share, 1.2 * share):
-            about = self._sketched(min(_MOST_SHARE, more))
+        for other in (1.1 * share, 1.2 * share, _least_share(self._smooth_threshold)):
+            about = self._sketched(min(_MOST_SHARE, other))
             about = replace(about, noise_scale=off * about.noise_scale)
             if self._keys_threshold(about) < self._keys_threshold(best):
-                other = self._calibrated(min(_MOST_SHARE, more))
-                best = min(best, other, key=self._keys_threshold)
+                made = self._calibrated(min(_MOST_SHARE, other))
+                best = min(best, made, key=self._keys_threshold)
         return best
 
     def plan_with(self, keys_share: float) -> Plan:

@@ -62,14 +62,14 @@ def laplace_worlds(plan, factor, seed):
 
 
 # False alarms: at most DOUBT for each pair of samples. The worst case meets the curve exactly.
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_worst_case_itself_does_not_break_the_promise(seed):
     found = largest_excess(USUAL, *laplace_worlds(USUAL, 1.0, seed), DOUBT)
     assert found.proven <= found.promised
     assert found.proven > 0.7 * found.promised
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("factor", [0.5, 0.8])
 def test_less_noise_breaks_it_where_one_point_would_show_nothing(factor, seed):
     found = largest_excess(USUAL, *laplace_worlds(USUAL, factor, seed), DOUBT)
@@ -128,9 +128,9 @@ class TestProvenExcess:
         ("epsilon", "unlikely", "excess"),
         [
             (epsilon, unlikely, excess)
-            for epsilon in (0.0, 0.3, 1.0, 3.0)
+            for epsilon in (0.0, 1.0)
             for unlikely in (0.0, 0.001, 0.05, 0.3)
-            for excess in (0.0, 0.001, 0.02, 0.3)
+            for excess in (0.0, 0.001, 0.3)
             if math.exp(epsilon) * unlikely + excess <= 1
         ],
     )

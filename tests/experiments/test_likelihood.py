@@ -1,6 +1,7 @@
 """What answers tell, and the distance at which they tell most."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from streamer.privacy.terms import Attention, Method
 from streamer.privacy.threshold import Workload, plan
 
 
+@cache
 def planned(contributions=1, steps=50, attention=Attention.EVERY_STEP, method=Method.HORIZON):
     guarantee = Guarantee(1.0, 0.01, contributions)
     return plan(guarantee, Workload(steps, 1000, 0.05), method, attention=attention)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [Method.HORIZON, Method.EXACT])
 @pytest.mark.parametrize("distance", [-12, 0, 1, 15])
 def test_the_ratios_are_those_of_two_laws(method, distance):
@@ -50,6 +53,7 @@ def test_where_charges_never_run_out_every_estimate_is_read():
     assert telling_distance(plan, 10) < -2 * plan.calibration.noise_scale
 
 
+@pytest.mark.slow
 def test_a_budget_lasts_as_long_as_its_prices_say():
     flat, priced = (
         planned(3, 50, attention) for attention in (Attention.EVERY_STEP, Attention.CHANGES)

@@ -19,14 +19,23 @@ GUARANTEES = [GUARANTEE, replace(GUARANTEE, neighbours=Neighbours.ADD_REMOVE, ep
 A, B, C = range(3)
 
 
-@pytest.fixture(scope="module", params=[FEWEST_USERS, 100_003])
-def users(request):
+@pytest.fixture(
+    scope="module",
+    params=zip([FEWEST_USERS, 100_003], GUARANTEES, strict=True),
+    ids=["fewest-replace", "100003-add-remove"],
+)
+def chosen(request):
     return request.param
 
 
-@pytest.fixture(scope="module", params=GUARANTEES, ids=["replace", "add-remove"])
-def guarantee(request):
-    return request.param
+@pytest.fixture(scope="module")
+def users(chosen):
+    return chosen[0]
+
+
+@pytest.fixture(scope="module")
+def guarantee(chosen):
+    return chosen[1]
 
 
 @pytest.fixture(scope="module")

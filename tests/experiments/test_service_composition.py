@@ -136,7 +136,7 @@ def test_an_engine_that_charges_nobody_does_not(monkeypatch):
     nobody = np.empty(0, dtype=np.uint64)
     monkeypatch.setattr(Counting, "charge", lambda *_: nobody)
     agreed = AGREED[Neighbours.ADD_REMOVE]
-    attack = Attack("", past_the_budget, TRIALS)
+    attack = Attack("", past_the_budget, TRIALS // 5)
     assert play(attack, lambda: EngineMonitor(agreed), DOUBT).broken
 
 

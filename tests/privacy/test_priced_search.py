@@ -18,7 +18,7 @@ from tests.privacy.test_priced import Answers
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 LOUDLY = Questions(loud=LOUD)
-repeatable = settings(max_examples=15, deadline=None, derandomize=True, database=None)
+repeatable = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 
 # k, M, ε, δ, neighbours, kinds and the least σ of an independent computation (docs/privacy.md).
 REFERENCE = [
