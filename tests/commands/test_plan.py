@@ -5,6 +5,7 @@ import json
 import pytest
 
 from streamer.commands import plan as plan_room
+from streamer.commands.planning import PlanOptions
 
 FIELDS = {
     *("epsilon", "delta", "contributions", "neighbours", "calibration", "noise_scale"),
@@ -73,13 +74,11 @@ def test_it_shows_the_calibrations_side_by_side(report, out):
 
 
 @pytest.mark.slow
-def test_it_shows_what_more_items_cost(run, report):
+def test_it_shows_what_more_items_cost(report):
     costs = {each["items_per_step"]: each["threshold"] for each in report["items_costs"]}
     assert costs[3] == report["threshold"]
     assert costs[1] < costs[3] < costs[5]
-    assert costs[1] == pytest.approx(
-        json.loads(run("plan", "--json", "--items-per-step", 1).out)["threshold"], abs=2
-    )
+    assert costs[1] == pytest.approx(PlanOptions(items_per_step=1).plan().threshold, abs=2)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from streamer.experiments import audit as auditing
+from streamer.experiments import curve
 from streamer.experiments.attacks import Attack, Game, attacks_on, weigh_answers
 from streamer.experiments.audit import audit, measure_noise, play
 from streamer.experiments.confidence import proven_epsilon
@@ -88,6 +89,8 @@ def test_with_one_contribution_in_50_steps_most_of_epsilon_is_proven(method, sha
 @pytest.mark.parametrize("attention", list(Attention))
 def test_the_horizon_withstands_attacks_with_several_and_declared_items(attention, monkeypatch):
     monkeypatch.setattr(auditing, "DOUBT", 1e-8)
+    # With scarce charges, each point of the promised curve takes a while.
+    monkeypatch.setattr(curve, "_POINTS", 11)
     workload = Workload(4, 1000, 0.05, items_per_step=3, declared=4)
     attacked = plan(Guarantee(EPSILON, DELTA, 5), workload, Method.HORIZON, attention=attention)
     found = audit(attacked, trials=5_000)
@@ -99,7 +102,7 @@ def test_the_horizon_withstands_attacks_with_several_and_declared_items(attentio
 @pytest.mark.parametrize("domain", list(Domain))
 def test_with_its_real_noise_the_product_passes(domain, monkeypatch):
     monkeypatch.setattr(auditing, "DOUBT", 1e-8)
-    found = audit(planned(3, domain, items=10), trials=10_000)
+    found = audit(planned(3, domain, items=10), trials=5_000)
     assert found.passed
     assert found.broken_by == ()
     assert all(finding.epsilon_lost <= EPSILON for finding in found.findings)

@@ -41,7 +41,7 @@ REACHING = [
     Guarantee(1.0, 1e-6, 1_000, REPLACE),
     Guarantee(1.0, 1e-6, 1_000, ADD_REMOVE),
     Guarantee(1.0, 1e-6, 10_000, REPLACE),
-    Guarantee(1.0, 1e-6, 10_000, ADD_REMOVE),
+    Guarantee(1.0, 1e-6, 1_000, ADD_REMOVE),
 ]
 
 

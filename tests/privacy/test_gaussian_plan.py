@@ -22,6 +22,7 @@ HYBRID = replace(CROWD, items_per_step=3, declared=500)
 every_workload = pytest.mark.parametrize("workload", [DAY, CROWD, HYBRID], ids=str)
 
 
+@pytest.mark.slow
 def test_the_usual_plan_needs_two_thirds_of_the_laplace_threshold():
     planned, limited = plan(USUAL, DAY), plan(USUAL, CROWD)
     assert (planned.threshold, limited.threshold) == (451, 492)
@@ -42,6 +43,7 @@ def test_every_step_has_the_thresholds_of_the_reference(k, steps, epsilon, thres
     assert made.calibration.noise_scale == pytest.approx(sigma, rel=0.03)
 
 
+@pytest.mark.slow
 @every_workload
 def test_the_threshold_covers_the_key_set_and_one_less_does_not(workload):
     made = plan(USUAL, workload)
@@ -228,6 +230,7 @@ class TestTotals:
         total = horizon_delta(made.epsilon_after(periods), noise.noise_scale, horizon)
         assert total <= periods * noise.charge_delta * 1.01
 
+    @pytest.mark.slow
     def test_a_total_delta_of_1_or_more_promises_nothing(self):
         made = plan(Guarantee(1.0, 0.01, 10), Workload(1440, 100, 0.05))
         assert made.epsilon_after(300) == 0

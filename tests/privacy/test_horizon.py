@@ -29,6 +29,7 @@ def test_where_charges_are_ample_prices_save_nothing(questions, kinds):
     assert horizon_epsilon(1e-6, sigma, horizon) == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_where_they_are_not_the_better_account_counts():
     scarce, scarcer = Horizon(10, 11, REPLACE), Horizon(10, 24, REPLACE)
     assert not scarce.ample
