@@ -61,7 +61,8 @@ class Block:
         """φ(d)."""
         inside = (self._first < 0) & (self._last > 0)
         nearest = np.where(inside, 0.0, np.minimum(np.abs(self._first), np.abs(self._last)))
-        return Range(*(np.exp(self._sums.log_mass(d)) for d in (self._farthest, nearest)))
+        ends = (np.exp(self._sums.log_mass(d)) for d in (self._farthest, nearest))
+        return self._rounded(Range(*ends))
 
     def reports(self, power: float, beyond: int = 0) -> Range:
         """By how much the sum of reports from d + `beyond` on falls, as a multiple of φ(d)."""
