@@ -1,10 +1,5 @@
 """Adversaries who play the privacy game against a real monitor.
 
-In each trial the adversary chooses everybody's data and must find out which of two worlds the
-trial is in; the worlds differ in the history of a single user. Trials are independent, because
-a monitor's noise is fresh per item and its counters are per user. So all trials are played at
-once in one monitor, each with its own user and items.
-
 An attack returns one number per trial; `confidence` measures how well that number
 distinguishes the worlds. If a replaced history is to be hidden, the user holds items of its own
 kind in each world, and the adversary asks about both kinds.
@@ -14,78 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.experiments.game import Answers, Attack, Game, Scores
 from streamer.experiments.likelihood import Evidence, Ratios, expected_questions, telling_distance
-from streamer.monitors.heavy_hitters import HeavyHitterMonitor
-from streamer.monitors.seam import Tally
+from streamer.experiments.public_attacks import attacks_on_public_items
 from streamer.privacy.interval import Intervals
 from streamer.privacy.prices import FULL
-from streamer.privacy.terms import Domain, Neighbours
+from streamer.privacy.terms import Attention, Domain, Neighbours
 from streamer.privacy.threshold import Plan, Workload
-
-Scores = NDArray[np.float64]
-Trials = NDArray[np.int64]
-Start = Callable[[], HeavyHitterMonitor]
-"""Creates the monitor under attack, a new one for each world."""
 
 _QUESTIONS_EACH = 150
 """With more questions in a trial there is not enough time for enough trials."""
 # Attacks that ask many questions in a trial have fewer trials.
 _MOST_QUESTIONS = 15_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """`play(game, world)` returns the scores of a game's trials in world 0 or 1."""
-
-    name: str
-    play: Callable[[Game, int], Scores]
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What the adversary sees in a step, per item: whether it was reported, and f̂ if so."""
-
-    above: NDArray[np.bool_]
-    estimates: NDArray[np.int64]
-
-
-class Game:
-    """Trials played at once. User i belongs to trial i; the adversary adds other holders."""
-
-    def __init__(self, monitor: HeavyHitterMonitor, trials: int) -> None:
-        self.monitor = monitor
-        self.plan: Plan = monitor.plan
-        self.trials = trials
-        self._step = 0
-
-    @property
-    def rounds_left(self) -> int:
-        """Steps left in the budget period, which is the length of a game."""
-        return self.plan.workload.period_steps - self._step
-
-    def step(self, users: Trials, held: Trials, asked: Trials, others: Trials | int) -> Answers:
-        """Play one step: these users hold these items; `others` more hold each item in `asked`.
-
-        The others are different users in every step, so none of them is charged twice.
-        """
-        counted = self.monitor.count(self._step, users.astype(np.uint64), held)
-        decision = self.monitor.decide(_with_others(counted.tally, asked, others))
-        self.monitor.charge(counted, decision)
-        self._step += 1
-        size = 1 + max(asked.max(initial=0), held.max(initial=0), decision.items.max(initial=0))
-        above = np.zeros(size, dtype=np.bool_)
-        estimates = np.zeros(size, dtype=np.int64)
-        above[decision.items] = True
-        estimates[decision.items] = decision.estimates
-        return Answers(above, estimates)
 
 
 def attacks_on(plan: Plan, trials: int) -> list[Attack]:
@@ -121,7 +63,16 @@ def attacks_on(plan: Plan, trials: int) -> list[Attack]:
             lone_items,
             _at_most(trials, _counted(plan).questions),
         ),
+        *_on_public_items(plan, trials),
     ]
+
+
+def _on_public_items(plan: Plan, trials: int) -> list[Attack]:
+    """Against the second kind of question, if there is one."""
+    if plan.attention is not Attention.CHANGES:
+        return []
+    rounds = min(plan.workload.period_steps, _QUESTIONS_EACH)
+    return attacks_on_public_items(plan, _rare(plan), _at_most(trials, 2 * rounds), rounds)
 
 
 def weigh_answers(game: Game, world: int, distances: tuple[int, int]) -> Scores:
@@ -342,13 +293,3 @@ def _first_open(plan: Plan) -> int:
 def _far_above(plan: Plan) -> int:
     """A distance at which items are reported nearly every time."""
     return -math.ceil(8 * plan.calibration.noise_scale)
-
-
-def _with_others(tally: Tally[int], asked: Trials, others: Trials | int) -> Tally[int]:
-    """The tally of all users: those of the trials, and `others` for each item in `asked`."""
-    size = 1 + max(asked.max(initial=0), tally.items.max(initial=0))
-    holders = np.zeros(size, dtype=np.int64)
-    holders[tally.items] = tally.holders
-    holders[asked] += others
-    held = np.flatnonzero(holders)
-    return replace(tally, items=held, holders=holders[held])

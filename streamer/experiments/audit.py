@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamer.experiments.attacks import Attack, Game, Start, attacks_on, noise_drawn
+from streamer.experiments.attacks import attacks_on, noise_drawn
 from streamer.experiments.confidence import lower_bound, proven_epsilon
 from streamer.experiments.curve import largest_excess
+from streamer.experiments.game import Attack, Game, Start
+from streamer.monitors.attention import Pace
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
@@ -90,7 +92,7 @@ def audit(
     elif workload.declared:
         workload = replace(workload, declared=max(workload.declared, needed))
     plan = replace(plan, workload=workload)
-    begin = start or (lambda: HeavyHitterMonitor(plan))
+    begin = start or (lambda pace: HeavyHitterMonitor(plan, pace))
     attacks = attacks_on(plan, trials)
     doubt = DOUBT / (len(attacks) + 1)
     findings = []
@@ -102,7 +104,7 @@ def audit(
 
 def play(attack: Attack, start: Start, doubt: float) -> Finding:
     """What one attack proves against the promise of the monitor's plan."""
-    games = [Game(start(), attack.trials) for _ in range(2)]
+    games = [Game(start(attack.pace), attack.trials) for _ in range(2)]
     absent, present = (attack.play(game, world) for world, game in enumerate(games))
     plan = games[0].plan
     lost = proven_epsilon(absent, present, plan.guarantee.delta, doubt / 2)
@@ -116,7 +118,7 @@ def play(attack: Attack, start: Start, doubt: float) -> Finding:
 
 def measure_noise(start: Start, trials: int, doubt: float) -> NoiseFinding:
     """A lower bound on the share of small noise, which is too large if the noise is too narrow."""
-    game = Game(start(), trials)
+    game = Game(start(Pace()), trials)
     law = game.plan.law
     within = law.margin(0.5)
     small = int(np.count_nonzero(np.abs(noise_drawn(game)) <= within))

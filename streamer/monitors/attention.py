@@ -19,8 +19,6 @@ from streamer.privacy.terms import Attention
 from streamer.privacy.threshold import Plan
 
 MOST_PUBLIC = 1_000
-"""Up to this many items stay public. Above that, those that are public longest lose their place:
-they are asked about like items that are not public."""
 REMEMBERED_STEPS = 10_000
 """An item that is reported again within this many steps after it was last public is back; later
 it is new."""
@@ -50,11 +48,14 @@ class Pace:
 
     `refresh_steps`: with every step, how long a reported item rests. `value_every_steps`: with
     changes, the longest time between two questions for the value of a public item.
+    `most_public`: up to this many items stay public. Above that, those that are public longest lose
+    their place: they are asked about like items that are not public.
     """
 
     attention: Attention = Attention.EVERY_STEP
     refresh_steps: int = 1
     value_every_steps: int = 1
+    most_public: int = MOST_PUBLIC
 
 
 def pace_of(plan: Plan) -> Pace:
@@ -184,7 +185,7 @@ class Changes(Generic[Item]):
 
     def restore(self, step: int, hitters: Sequence[Hitter[Item]]) -> None:
         self._public = {hitter.item: hitter for hitter in hitters if hitter.state is not State.GONE}
-        surplus = max(0, len(self._public) - MOST_PUBLIC)
+        surplus = max(0, len(self._public) - self.pace.most_public)
         if surplus:
             oldest = sorted(
                 self._public.values(), key=lambda hitter: (_since(hitter, step), hitter.item)

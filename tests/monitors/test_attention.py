@@ -13,8 +13,8 @@ from streamer.monitors.states import State
 from streamer.privacy.terms import Attention
 
 
-def changes(value_every_steps=60):
-    return Changes(Pace(Attention.CHANGES, value_every_steps=value_every_steps))
+def changes(value_every_steps=60, **more):
+    return Changes(Pace(Attention.CHANGES, value_every_steps=value_every_steps, **more))
 
 
 def every_step(refresh_steps=1):
@@ -88,9 +88,8 @@ class TestChanges:
         assert not rule.asks_unheld
         assert rule.agenda(2) == Agenda(values=[], checks=[])
 
-    def test_the_items_that_are_public_longest_lose_their_place(self, monkeypatch):
-        monkeypatch.setattr(attention, "MOST_PUBLIC", 3)
-        rule = changes()
+    def test_the_items_that_are_public_longest_lose_their_place(self):
+        rule = changes(most_public=3)
         rule.note(0, {"d": 1}, ())
         rule.note(1, {"b": 1, "c": 1}, ())
         # All of them have an answer in this step; d and b are dropped after it.
