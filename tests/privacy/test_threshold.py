@@ -142,6 +142,7 @@ def test_a_split_that_leaves_either_side_little_would_be_caught(share):
     assert plan(guarantee, workload).threshold < lopsided - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [Method.THEOREM, Method.FRACTIONAL])
 def test_other_analyses_plan_with_the_same_condition(method):
     made = plan(USUAL, DAY, method)
