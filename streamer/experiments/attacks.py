@@ -28,6 +28,9 @@ _QUESTIONS_EACH = 150
 """With more questions in a trial there is not enough time for enough trials."""
 # Attacks that ask many questions in a trial have fewer trials.
 _MOST_QUESTIONS = 15_000_000
+# What is public is tracked item by item, which takes longer.
+_ROUNDS_PUBLIC = 50
+_MOST_PUBLIC_QUESTIONS = 200_000
 
 
 def attacks_on(plan: Plan, trials: int) -> list[Attack]:
@@ -71,8 +74,9 @@ def _on_public_items(plan: Plan, trials: int) -> list[Attack]:
     """Against the second kind of question, if there is one."""
     if plan.attention is not Attention.CHANGES:
         return []
-    rounds = min(plan.workload.period_steps, _QUESTIONS_EACH)
-    return attacks_on_public_items(plan, _rare(plan), _at_most(trials, 2 * rounds), rounds)
+    rounds = min(plan.workload.period_steps, _ROUNDS_PUBLIC)
+    most = min(trials, _MOST_PUBLIC_QUESTIONS // rounds)
+    return attacks_on_public_items(plan, _rare(plan), most, rounds)
 
 
 def weigh_answers(game: Game, world: int, distances: tuple[int, int]) -> Scores:

@@ -45,7 +45,8 @@ def weigh_both_kinds(
     game: Game, world: int, distances: tuple[int, int], rounds: int, past: bool = False
 ) -> Scores:
     """Hold a public item until it is gone or the budget is spent; the score is the logarithm of
-    the likelihood ratio of all answers. `past`: also once the budget is spent."""
+    the likelihood ratio of all answers. `past`: hold it only in steps that ask whether it is still
+    there, but also once the budget is spent."""
     present = world
     histories = list(enumerate(distances))
     if game.plan.guarantee.neighbours is Neighbours.ADD_REMOVE:
@@ -116,9 +117,10 @@ class _Watched:
         plan = self._plan
         left = plan.guarantee.contributions * FULL - self._units >= FULL
         public = self._since != _NEVER
-        self.users: Trials = np.flatnonzero(public & (left | self._past))
         due = np.array([value_is_due(age, self._most) for age in range(step + 2)])
         self._is_value: NDArray[np.bool_] = public & due[np.where(public, step - self._since, 0)]
+        holding = public & (~self._is_value if self._past else left)
+        self.users: Trials = np.flatnonzero(holding)
         self.others = np.where(
             self._is_value,
             plan.threshold - self._distance,
@@ -134,8 +136,9 @@ class _Watched:
         told[above] = self._value.of_reports(excess[above])
         self.score[self.users] += told[self.users]
         prices = np.where(gone, FULL, 0)
+        paid = above & self._is_value
         reported = answers.estimates[self.items] - self._plan.threshold
-        prices[above] = self._plan.calibration.prices(reported[above])
+        prices[paid] = self._plan.calibration.prices(reported[paid])
         self._units[self.users] += prices[self.users]
         self._since[above & (self._since == _NEVER)] = step
         self._since[gone] = _NEVER

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from streamer.experiments.attacks import (
-    Game,
     attacks_on,
     lone_items,
     noise_drawn,
@@ -15,7 +14,9 @@ from streamer.experiments.attacks import (
     weigh_answers,
     weigh_declared,
 )
+from streamer.experiments.game import Game
 from streamer.experiments.likelihood import Evidence
+from streamer.monitors.attention import Pace
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.calibration import calibrate
@@ -54,7 +55,8 @@ def planned(
 def game(**settings):
     """Trials against a monitor that tells the truth."""
     plan = planned(**settings)
-    monitor = HeavyHitterMonitor(plan, deciding=Deciding(partial(NoisyThreshold, noise=NoNoise())))
+    truthful = Deciding(partial(NoisyThreshold, noise=NoNoise()))
+    monitor = HeavyHitterMonitor(plan, Pace(), deciding=truthful)
     return Game(monitor, TRIALS)
 
 
@@ -169,7 +171,7 @@ class TestScores:
     @pytest.mark.parametrize("world", [0, 1])
     def test_every_attack_scores_every_trial(self, attack, world):
         plan = planned(items_per_step=2, declared=4 * TRIALS)
-        scores = attack(Game(HeavyHitterMonitor(plan), TRIALS), world)
+        scores = attack(Game(HeavyHitterMonitor(plan, Pace()), TRIALS), world)
         assert scores.shape == (TRIALS,)
         assert np.all(np.isfinite(scores))
 

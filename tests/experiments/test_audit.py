@@ -7,10 +7,11 @@ import pytest
 
 from streamer.experiments import audit as auditing
 from streamer.experiments import curve
-from streamer.experiments.attacks import Attack, Game, attacks_on, weigh_answers
+from streamer.experiments.attacks import attacks_on, weigh_answers
 from streamer.experiments.audit import audit, measure_noise, play
 from streamer.experiments.confidence import proven_epsilon
 from streamer.experiments.curve import Excess
+from streamer.experiments.game import Attack, Game
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.monitors.perturbation import noise_of
@@ -43,8 +44,8 @@ def planned(
 
 def seeded(attacked):
     source = SeededBytes(1)
-    return lambda: HeavyHitterMonitor(
-        attacked, deciding=Deciding(partial(NoisyThreshold, random_bytes=source))
+    return lambda pace: HeavyHitterMonitor(
+        attacked, pace, deciding=Deciding(partial(NoisyThreshold, random_bytes=source))
     )
 
 
@@ -81,7 +82,9 @@ def test_with_one_contribution_in_50_steps_most_of_epsilon_is_proven(method, sha
     attacked = plan(guarantee, workload, method, attention=Attention.EVERY_STEP)
     strongest = attacks_on(attacked, 400_000)[1 if method is Method.HORIZON else 0]
     start = seeded(attacked)
-    absent, present = (strongest.play(Game(start(), strongest.trials), world) for world in (0, 1))
+    absent, present = (
+        strongest.play(Game(start(strongest.pace), strongest.trials), world) for world in (0, 1)
+    )
     assert share * EPSILON < proven_epsilon(absent, present, DELTA, 1e-8) <= EPSILON
 
 
@@ -128,7 +131,7 @@ def test_the_stated_doubt_is_one_in_a_million_for_the_whole_audit(monkeypatch):
 def test_a_declared_domain_is_made_large_enough_for_items_of_every_trial(monkeypatch):
     attacked = []
     monkeypatch.setattr(
-        auditing, "play", lambda attack, start, doubt: attacked.append(start().plan)
+        auditing, "play", lambda attack, start, doubt: attacked.append(start(attack.pace).plan)
     )
     audit(planned(domain=Domain.DECLARED, items=10), trials=100)
     assert all(plan.workload.items >= 200 for plan in attacked)
@@ -150,8 +153,8 @@ def test_every_attack_has_a_finding_and_progress_is_told_for_each():
 def test_both_worlds_are_played_against_a_monitor_of_their_own():
     started = []
 
-    def start():
-        started.append(HeavyHitterMonitor(planned(neighbours=Neighbours.ADD_REMOVE)))
+    def start(pace):
+        started.append(HeavyHitterMonitor(planned(neighbours=Neighbours.ADD_REMOVE), pace))
         return started[-1]
 
     play(Attack("", AT_THRESHOLD, 100), start, 1e-6)
@@ -167,8 +170,8 @@ def test_what_is_lost_is_measured_at_the_promised_delta():
     )
     attack = Attack("", AT_THRESHOLD, 20_000)
     # The two worlds differ by at most 0.9, but by far more than 1e-6.
-    assert play(attack, lambda: HeavyHitterMonitor(strict), 1e-8).epsilon_lost > 0
-    assert play(attack, lambda: HeavyHitterMonitor(lax), 1e-8).epsilon_lost == 0
+    assert play(attack, lambda pace: HeavyHitterMonitor(strict, pace), 1e-8).epsilon_lost > 0
+    assert play(attack, lambda pace: HeavyHitterMonitor(lax, pace), 1e-8).epsilon_lost == 0
 
 
 class TestVerdict:
@@ -178,7 +181,11 @@ class TestVerdict:
     def judged(monkeypatch, lost, excess):
         monkeypatch.setattr(auditing, "proven_epsilon", lambda *_: lost)
         monkeypatch.setattr(auditing, "largest_excess", lambda *_: Excess(0.1, *excess))
-        return play(Attack("", AT_THRESHOLD, 100), lambda: HeavyHitterMonitor(planned()), 1e-6)
+
+        def start(pace):
+            return HeavyHitterMonitor(planned(), pace)
+
+        return play(Attack("", AT_THRESHOLD, 100), start, 1e-6)
 
     def test_a_loss_above_epsilon_breaks_it(self, monkeypatch):
         assert self.judged(monkeypatch, 1.01 * EPSILON, (0.0, 0.5)).broken
@@ -214,9 +221,9 @@ class TestNoise:
     def measured(plan, factor):
         noise = replace(plan.calibration, noise_scale=factor * plan.calibration.noise_scale)
 
-        def start():
+        def start(pace):
             questions = partial(NoisyThreshold, noise=noise_of(noise))
-            return HeavyHitterMonitor(plan, deciding=Deciding(questions))
+            return HeavyHitterMonitor(plan, pace, deciding=Deciding(questions))
 
         return measure_noise(start, 100_000, 1e-8)
 

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from streamer.experiments.attacks import (
-    Attack,
     before_and_after,
     lone_items,
     past_the_budget,
@@ -25,6 +24,8 @@ from streamer.experiments.attacks import (
     weigh_answers,
 )
 from streamer.experiments.audit import play
+from streamer.experiments.game import Attack
+from streamer.monitors.attention import Pace
 from streamer.monitors.counters import Charges
 from streamer.monitors.counting import Counting
 from streamer.monitors.deciding import Deciding, NoisyThreshold, _Found
@@ -260,8 +261,8 @@ class Case:
     def found_with(self, counting=Counting, deciding=Deciding):
         plan = self.plan()
 
-        def start():
-            return HeavyHitterMonitor(plan, counting=counting(), deciding=deciding())
+        def start(pace):
+            return HeavyHitterMonitor(plan, pace, counting=counting(), deciding=deciding())
 
         return play(Attack("", self.attack, self.trials), start, DOUBT)
 
@@ -382,7 +383,7 @@ class TestBudget:
     def counted_for(plan, counting=Counting, deciding=Deciding):
         """For how many reports a user counts who holds as many items as possible in every step."""
         asked = partial(NoisyThreshold, noise=NoNoise())
-        monitor = HeavyHitterMonitor(plan, counting=counting(), deciding=deciding(asked))
+        monitor = HeavyHitterMonitor(plan, Pace(), counting=counting(), deciding=deciding(asked))
         items = np.arange(plan.workload.items_per_step)
         reports = 0
         for step in range(plan.workload.period_steps):

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer.experiments.attacks import Attack, past_the_budget, weigh_answers
+from streamer.experiments.attacks import past_the_budget, weigh_answers
 from streamer.experiments.audit import measure_noise, play
+from streamer.experiments.game import Attack
 from streamer.monitors.counting import Counting
 from streamer.monitors.deciding import Deciding, NoisyThreshold
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
@@ -116,7 +117,7 @@ PLAYED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("neighbours", "attack"), PLAYED)
 def test_the_engine_withstands_the_attacks(neighbours, attack):
-    found = play(Attack("", attack, TRIALS), lambda: EngineMonitor(AGREED[neighbours]), DOUBT)
+    found = play(Attack("", attack, TRIALS), lambda pace: EngineMonitor(AGREED[neighbours]), DOUBT)
     assert not found.broken
     assert found.delta_proven > 0.5 * found.delta_promised
 
@@ -124,7 +125,7 @@ def test_the_engine_withstands_the_attacks(neighbours, attack):
 @pytest.mark.slow
 @pytest.mark.parametrize(("neighbours", "attack"), PLAYED)
 def test_an_engine_with_half_the_noise_does_not(neighbours, attack):
-    def start():
+    def start(pace):
         return EngineMonitor(AGREED[neighbours], half_the_noise)
 
     assert play(Attack("", attack, TRIALS), start, DOUBT).broken
@@ -137,7 +138,7 @@ def test_an_engine_that_charges_nobody_does_not(monkeypatch):
     monkeypatch.setattr(Counting, "charge", lambda *_: nobody)
     agreed = AGREED[Neighbours.ADD_REMOVE]
     attack = Attack("", past_the_budget, TRIALS // 5)
-    assert play(attack, lambda: EngineMonitor(agreed), DOUBT).broken
+    assert play(attack, lambda pace: EngineMonitor(agreed), DOUBT).broken
 
 
 people = st.sets(st.integers(0, 40), min_size=1)
