@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamer.commands import options
+from streamer.commands.compare_day import compare_day
 
 if TYPE_CHECKING:
     from streamer.experiments.comparison import Row
@@ -26,6 +27,14 @@ def compare_command(
     neighbours: options.NeighboursChoice = options.PRIVACY.neighbours,
     beta: options.Beta = options.PRIVACY.beta,
     items_per_step: options.ItemsPerStep = 1,
+    day: Annotated[
+        bool,
+        typer.Option(
+            "--day",
+            help="In place of the paper's example: a day of a real service, under the rules of "
+            "0.1.0 and under the defaults.",
+        ),
+    ] = False,
     json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -41,13 +50,20 @@ def compare_command(
     check_whole("trials", trials, 1, MOST_TRIALS)
     if seed is not None:
         check_whole("seed", seed, 0, MOST_SEED)
-    guarantee = Guarantee(epsilon, delta, CONTRIBUTIONS, neighbours)
     if plot is not None:
         from streamer.plots import check_plot
 
         check_plot(plot)
     warn_seeded(seed)
     random_bytes = secure_bytes if seed is None else SeededBytes(seed)
+    if day:
+        contributions = options.PRIVACY.contributions
+        compare_day(
+            *(Guarantee(epsilon, delta, contributions, neighbours), seed or 0, random_bytes),
+            *(json, plot),
+        )
+        return
+    guarantee = Guarantee(epsilon, delta, CONTRIBUTIONS, neighbours)
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as progress:
         bar = progress.add_task("planning", total=None)
         example = paper_example(users, guarantee, beta, items_per_step)

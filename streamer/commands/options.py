@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from streamer.commands.setting_flags import setting_option
-from streamer.privacy.terms import Domain, Method, Neighbours
+from streamer.privacy.terms import Attention, Domain, Method, Neighbours
 from streamer.settings import PrivacySettings, StreamSettings
 
 _GUARANTEE = "Guarantee"
@@ -26,6 +26,9 @@ Contributions = Annotated[int, setting_option(PrivacySettings, "contributions", 
 NeighboursChoice = Annotated[Neighbours, setting_option(PrivacySettings, "neighbours", _GUARANTEE)]
 Period = Annotated[int, setting_option(PrivacySettings, "period_steps", _GUARANTEE)]
 Calibration = Annotated[Method, setting_option(PrivacySettings, "calibration", _GUARANTEE)]
+AttentionChoice = Annotated[
+    Attention | None, setting_option(PrivacySettings, "attention", _GUARANTEE)
+]
 Step = Annotated[
     float, typer.Option(help="Length of a step in seconds.", rich_help_panel=_PLANNING)
 ]

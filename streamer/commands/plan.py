@@ -63,6 +63,7 @@ def plan_report(planned: Plan) -> dict[str, Any]:
         "threshold": planned.threshold,
         "exit_threshold": planned.exit_threshold,
         "declared_threshold": planned.declared_threshold,
+        "value_every_steps": planned.value_every_steps if _has_states(planned) else None,
         "margin": planned.law.margin(),
         "guaranteed_weight": planned.guaranteed_weight,
         "detection": [
@@ -82,6 +83,33 @@ def plan_report(planned: Plan) -> dict[str, Any]:
         ],
         "items_costs": _items_costs(planned),
     }
+
+
+def _has_states(planned: Plan) -> bool:
+    """Whether public items are asked whether they are still there."""
+    return planned.exit_threshold is not None
+
+
+def _budget_words(planned: Plan) -> str:
+    """What a user's budget buys in a period."""
+    from streamer.monitors.attention import value_is_due
+
+    budget, price = planned.guarantee.contributions, planned.loud_price
+    reports = "report" if budget == 1 else "reports"
+    buys = f"A user's budget of {budget:,} buys {budget:,} {reports}"
+    if not _has_states(planned):
+        return f"{buys} of an item that it holds. Without budget it does not count."
+    every = planned.value_every_steps
+    values = 1 + sum(value_is_due(age, every) for age in range(1, planned.workload.period_steps))
+    ended = f", {budget // 2:,} outbreaks that begin and end" if budget > 1 else ""
+    # A user counts as long as a full charge is left.
+    loud = round((budget - 1) / price) + 1
+    fades = "" if values <= loud else " That is more than the budget: it fades from view."
+    return (
+        f"{buys}{ended}, or {loud:,} loud {'value' if loud == 1 else 'values'}. That an item is "
+        f"still there costs nothing. One that lasts a whole period has {values:,} values, at most "
+        f"{every:,} steps apart, which costs {values * price:,.1f} if they are loud.{fades}"
+    )
 
 
 def _side_by_side(planned: Plan) -> list[Plan]:
@@ -191,6 +219,17 @@ def _print_tables(planned: Plan, report: dict[str, Any]) -> None:
             f"{planned.threshold + noise.loud_excess:,}",
             f"from this noisy count on, a report costs {noise.loud_price:g} of a contribution",
         ),
+        *(
+            [
+                (
+                    "gone",
+                    f"{planned.exit_threshold:,}",
+                    "a public item with a lower noisy count is called gone",
+                )
+            ]
+            if _has_states(planned)
+            else []
+        ),
         ("margin", f"± {report['margin']:,}", "of the noise before selection, at 95% confidence"),
         (
             "guaranteed weight",
@@ -200,6 +239,7 @@ def _print_tables(planned: Plan, report: dict[str, Any]) -> None:
     ):
         facts.add_row(name, value, meaning)
     console.print(facts)
+    console.print(f"\n{_budget_words(planned)}\n")
     detection = Table("users who hold an item", "probability of a report in that step")
     for row in report["detection"]:
         detection.add_row(f"{row['weight']:,}", f"{row['probability']:.6g}")

@@ -26,6 +26,7 @@ class PlanOptions:
     neighbours: options.NeighboursChoice = options.PRIVACY.neighbours
     period: options.Period = options.PRIVACY.period_steps
     calibration: options.Calibration = options.PRIVACY.calibration
+    attention: options.AttentionChoice = options.PRIVACY.attention
     step: options.Step = options.STREAM.step_seconds
     beta: options.Beta = options.PRIVACY.beta
     items: options.ItemsCount = options.PRIVACY.items
@@ -45,7 +46,7 @@ class PlanOptions:
             *(self.period, self.items, self.beta, self.domain, self.users, self.step),
             *(self.items_per_step, self.declared),
         )
-        return plan(guarantee, workload, self.calibration, self.threshold)
+        return plan(guarantee, workload, self.calibration, self.threshold, self.attention)
 
 
 def with_plan_options(command: Callable[..., None]) -> Callable[..., None]:

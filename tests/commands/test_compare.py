@@ -7,6 +7,10 @@ import pytest
 from streamer.commands.compare import _print_table
 from streamer.experiments.comparison import Row
 from streamer.experiments.paper_example import Family, PaperExample
+from streamer.fleet import day
+from streamer.fleet.fleet import Fleet
+from streamer.fleet.lasting import Lasting
+from streamer.fleet.outbreaks import Outbreak
 from streamer.privacy.threshold import Workload
 
 pytestmark = pytest.mark.slow
@@ -92,3 +96,39 @@ def test_no_figure_is_cut_off_or_folded_in_a_terminal_of_80_columns(capsys):
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "classic sparse vector A 13,979.7/13,980 12.3 9,091 18,171 10.00M" in lines
     assert "monitor (theorem) B 13,979.7/13,980 12.3 9,900,000 100.0M 100,000M" in lines
+
+
+@pytest.mark.slow
+class TestDay:
+    """On a day of ten steps: one item lasts, and one breaks out."""
+
+    @pytest.fixture(autouse=True)
+    def short(self, monkeypatch):
+        fleet = Fleet(
+            *(6_000, 10, 1),
+            lasting=(Lasting("crash:A", 4_000),),
+            outbreaks=(Outbreak("crash:B", 5_000, 4, 3),),
+        )
+        monkeypatch.setattr(day, "day_fleet", lambda seed: fleet)
+
+    def test_rules_are_compared(self, run):
+        rows = json.loads(run("compare", "--day", "--seed", "1", "--json").out)
+        assert [row["rule"] for row in rows] == [
+            *(f"0.1.0, refresh {steps}" for steps in (1, 6, 60)),
+            "changes",
+        ]
+        assert {row["pairs"] for row in rows} == {13}
+        assert [row["found"] for row in rows] == [1, 1, 1, 1]
+        assert rows[-1]["public_share"] == 1.0
+        assert rows[0]["exhausted_share"] < 0.1
+
+    def test_it_prints_a_table_that_fits(self, run):
+        out = run("compare", "--day", "--seed", "1").out
+        assert max(map(len, out.splitlines())) <= 80
+        assert "without budget" in out
+        assert "changes" in out
+
+    def test_it_draws_the_day(self, run, tmp_path):
+        picture = tmp_path / "day.png"
+        assert run("compare", "--day", "--seed", "1", "--plot", str(picture)).code == 0
+        assert picture.stat().st_size > 10_000

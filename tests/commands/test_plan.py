@@ -190,3 +190,30 @@ def test_a_plot_without_matplotlib_says_what_to_install(run, monkeypatch, tmp_pa
     result = run("plan", *FEW_STEPS, "--plot", tmp_path / "plan.png")
     assert result.code == 2
     assert "streamer[plot]" in result.err
+
+
+@pytest.mark.slow
+class TestAttention:
+    def test_it_says_what_a_budget_buys(self, out):
+        said = " ".join(out.split())
+        assert "A user's budget of 10 buys 10 reports, 5 outbreaks that begin and end, or" in said
+        assert "or 46 loud values. That an item is still there costs nothing." in said
+        assert "29 values, at most 60 steps apart, which costs 5.8 if they are loud." in said
+        assert "fades from view" not in said
+
+    def test_it_says_if_that_is_too_little_for_what_lasts(self, run):
+        said = " ".join(run("plan", "--contributions", "1").out.split())
+        assert "buys 1 report, or 1 loud value." in said
+        assert "more than the budget: it fades from view." in said
+
+    def test_every_step_has_neither_states_nor_loud_prices(self, run, report):
+        other = json.loads(run("plan", "--attention", "every_step", "--json").out)
+        assert (other["attention"], other["exit_threshold"]) == ("every_step", None)
+        assert (other["value_every_steps"], other["loud_price"]) == (None, 1.0)
+        assert other["threshold"] < report["threshold"]
+        assert report["value_every_steps"] == 60
+
+    def test_a_calibration_that_does_not_cover_changes_is_one_sentence(self, run):
+        result = run("plan", "--calibration", "exact", "--attention", "changes")
+        assert result.code != 0
+        assert "attention is changes: the exact calibration covers every_step only" in result.err
