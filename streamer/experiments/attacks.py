@@ -30,7 +30,7 @@ _QUESTIONS_EACH = 150
 _MOST_QUESTIONS = 15_000_000
 # What is public is tracked item by item, which takes longer.
 _ROUNDS_PUBLIC = 50
-_MOST_PUBLIC_QUESTIONS = 200_000
+_MOST_PUBLIC_QUESTIONS = 100_000
 
 
 def attacks_on(plan: Plan, trials: int) -> list[Attack]:

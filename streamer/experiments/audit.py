@@ -10,8 +10,7 @@ import numpy as np
 from streamer.experiments.attacks import attacks_on, noise_drawn
 from streamer.experiments.confidence import lower_bound, proven_epsilon
 from streamer.experiments.curve import largest_excess
-from streamer.experiments.game import Attack, Game, Start
-from streamer.monitors.attention import Pace
+from streamer.experiments.game import VALUES_ALONE, Attack, Game, Start
 from streamer.monitors.heavy_hitters import HeavyHitterMonitor
 from streamer.privacy.terms import Domain
 from streamer.privacy.threshold import Plan
@@ -118,7 +117,7 @@ def play(attack: Attack, start: Start, doubt: float) -> Finding:
 
 def measure_noise(start: Start, trials: int, doubt: float) -> NoiseFinding:
     """A lower bound on the share of small noise, which is too large if the noise is too narrow."""
-    game = Game(start(Pace()), trials)
+    game = Game(start(VALUES_ALONE), trials)
     law = game.plan.law
     within = law.margin(0.5)
     small = int(np.count_nonzero(np.abs(noise_drawn(game)) <= within))

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from streamer.experiments.game import VALUES_ALONE
 from streamer.experiments.paper_example import PaperExample
 from streamer.monitors.baselines import RestartedAboveThreshold, StepHistogram
 from streamer.monitors.counters import Charges
@@ -151,7 +152,9 @@ def enter(example: PaperExample, guarantee: Guarantee) -> list[Candidate]:
 def _enter_monitor(method: str, example: PaperExample, planned: Plan) -> Candidate:
     def start(dice: Dice) -> Contender:
         deciding: Deciding[int] = Deciding(partial(NoisyThreshold, random_bytes=dice.random_bytes))
-        return _Monitor(HeavyHitterMonitor(planned, deciding=deciding), example.users, dice.rng)
+        # A set shares an item in one step only: what is public afterwards says nothing more.
+        monitor = HeavyHitterMonitor(planned, VALUES_ALONE, deciding=deciding)
+        return _Monitor(monitor, example.users, dice.rng)
 
     every = tuple(range(len(example.families)))
     return Candidate(method, every, planned.threshold, planned.guaranteed_weight, start)

@@ -8,7 +8,7 @@ a monitor's noise is fresh per item and its counters are per user.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from streamer.privacy.threshold import Plan
 
 Scores = NDArray[np.float64]
 Trials = NDArray[np.int64]
+VALUES_ALONE = Pace(remembers=False)
+"""Every item is asked for its value in every step."""
 Start = Callable[[Pace], HeavyHitterMonitor]
 """Creates the monitor under attack, a new one for each world, with the pace of the attack."""
 
@@ -34,7 +36,7 @@ class Attack:
     name: str
     play: Callable[[Game, int], Scores]
     trials: int
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace = VALUES_ALONE
 
 
 @dataclass(frozen=True, slots=True)

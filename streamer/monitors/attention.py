@@ -49,13 +49,16 @@ class Pace:
     `refresh_steps`: with every step, how long a reported item rests. `value_every_steps`: with
     changes, the longest time between two questions for the value of a public item.
     `most_public`: up to this many items stay public. Above that, those that are public longest lose
-    their place: they are asked about like items that are not public.
+    their place: they are asked about like items that are not public. `remembers`: False for
+    experiments with very many items, which look at answers alone: with every step, items then
+    neither rest nor have states.
     """
 
     attention: Attention = Attention.EVERY_STEP
     refresh_steps: int = 1
     value_every_steps: int = 1
     most_public: int = MOST_PUBLIC
+    remembers: bool = True
 
 
 def pace_of(plan: Plan) -> Pace:
@@ -122,6 +125,8 @@ class EveryStep(Generic[Item]):
         self, step: int, reported: Mapping[Item, int], gone: Collection[Item]
     ) -> tuple[Hitter[Item], ...]:
         del gone
+        if not self._pace.remembers:
+            return ()
         hitters = tuple(
             Hitter(item, reported[item], *self._state(item, step), valued_at=step)
             for item in sorted(reported)

@@ -218,7 +218,7 @@ class Deciding(Generic[Item]):
         decision = self._questions.ask(tally, self._rule.agenda(step))
         names = tally.numbers.names
         reported = zip(names(decision.items), decision.estimates.tolist(), strict=True)
-        self.public = self._rule.note(step, dict(reported), names(decision.gone))
+        self.public = self._rule.note(step, dict(reported), frozenset(names(decision.gone)))
         return decision
 
     def _take_up(self, pace: Pace) -> None:
