@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.kafka.broker import Broker
-from tests.kafka.conftest import World, begin
+from tests.kafka.conftest import World
+from tests.kafka.shared_broker import shared_broker
 
 # How long an example takes says something about the machine alone.
 settings.register_profile("any machine", deadline=None)
@@ -51,15 +51,15 @@ def bootstrap(tmp_path_factory) -> Iterator[str]:
     """Where the broker of this run listens, without encryption and without passwords.
 
     The one that STREAMER_TEST_KAFKA names, or one that is fetched and started here. Defined
-    here and not beside the tests of Kafka, so that all rooms share one broker a process.
+    here and not beside the tests of Kafka, so that all rooms share it.
     """
     given = os.environ.get("STREAMER_TEST_KAFKA")
     if given:
         yield given
         return
-    broker = begin(Broker(tmp_path_factory.mktemp("kafka")))
-    yield broker.bootstrap
-    broker.stop()
+    own = tmp_path_factory.getbasetemp()
+    with shared_broker(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as address:
+        yield address
 
 
 @pytest.fixture
