@@ -33,7 +33,6 @@ POINTS = ("decided", "appended", "published", "noted", "snapshot taken")
 # end of one, and over a whole one.
 SHORT = [*range(3, 25), *range(30, 40), *range(45, 60, 3), *range(130, 150)]
 LONG = [step for step in range(3, 1100) if step % 17 and not 150 < step < 240]
-KILLS = 250
 MARK = "PRAGMA user_version ="
 STATEMENTS = (
     "BEGIN",
@@ -258,21 +257,27 @@ class Pieces:
 
 
 class TestInPieces:
+    @pytest.fixture(scope="class")
+    def passed(self, nursery, short, memory):
+        """How often a run over each piece passes each point, if nothing disturbs it."""
+        (memory / "in pieces").mkdir()
+        calm = Pieces(nursery, Place(memory / "in pieces", short))
+        return {end: calm.run(end)["seen"] for end in Pieces.ENDS}
+
     def test_undisturbed(self, nursery, short, undisturbed, directory):
         pieces = Pieces(nursery, Place(directory, short))
         assert [pieces.run(end)["steps"] for end in Pieces.ENDS] == [14, 73, 60]
         assert pieces.place.outcome() == undisturbed
 
     @pytest.mark.parametrize("ordered", [True, False], ids=["sorted", "unordered"])
-    @pytest.mark.parametrize("number", [1, 2, 5, "last"])
+    @pytest.mark.parametrize("number", [1, 5, "last"])
     @pytest.mark.parametrize("point", POINTS)
     def test_killed_at_a_point_of_every_piece(
-        self, nursery, short, undisturbed, directory, counted, point, number, ordered
+        self, nursery, short, undisturbed, directory, passed, point, number, ordered
     ):
         pieces = Pieces(nursery, Place(directory, short))
-        calm = Pieces(nursery, Place(counted, short))
         for end in Pieces.ENDS:
-            seen = calm.run(end)["seen"][point]
+            seen = passed[end][point]
             at = seen if number == "last" else min(number, seen)
             assert pieces.run(end, ordered=ordered, kill_at=[point, at])["killed"]
             pieces.complete(end)
@@ -377,10 +382,11 @@ def test_a_full_disk_under_the_outputs_ends_the_run_and_more_room_lets_it_go_on(
     assert rest == list(undisturbed[1:])
 
 
-def test_killed_at_hundreds_of_random_moments(nursery, long, calm, directory):
+@pytest.mark.parametrize("kills", [60, pytest.param(250, marks=pytest.mark.chaos)])
+def test_killed_at_many_random_moments(nursery, long, calm, directory, kills):
     place = Place(directory, long)
     chance = random.Random(3)
-    for _ in range(KILLS):
+    for _ in range(kills):
         # So many points of the protocol, and a moment more: anywhere in a step.
         moment = [chance.randrange(9), chance.uniform(0, 0.001)]
         assert nursery.run(**place.order(), kill_after=moment)["killed"], "it ended too early"

@@ -100,13 +100,13 @@ def agree(one, other):
 @pytest.mark.parametrize("ordered", [True, False], ids=["sorted", "unordered"])
 @pytest.mark.parametrize("first", [True, False], ids=["first line", "last line"])
 def test_one_event_late_in_the_evening_in_the_morning_file(directory, ordered, first):
-    """The day has 1,440 seconds here. The event is for 23:50."""
-    morning, afternoon = range(0, 720, 60), range(720, 1440, 60)
-    evening = [mine(1430)]
+    """The day has 288 seconds here. The event is for 23:50."""
+    morning, afternoon = range(0, 144, 12), range(144, 288, 12)
+    evening = [mine(286)]
     worlds = []
     for name, stray in (("with", evening), ("without", [])):
         made = [*stray, *crowd(morning)] if first else [*crowd(morning), *stray]
-        pieces = [Piece(made, 720), Piece(crowd(afternoon), 1440)]
+        pieces = [Piece(made, 144), Piece(crowd(afternoon), 288)]
         reporting = {*morning, *afternoon}
         worlds.append(world(directory / name, pieces, reporting, start=0, ordered=ordered))
     agree(*worlds)
