@@ -11,6 +11,9 @@ import streamer
 
 pytestmark = pytest.mark.slow
 
+QUICK = "plan --contributions 1 --period 1"
+"""A plan that is soon made."""
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "streamer.cli", *arguments]
@@ -68,7 +71,7 @@ class TestStandardStreams:
             env=os.environ | environment,
         )
 
-    @pytest.mark.parametrize("command", ["plan", "plan --json", "config", "schema", "--help"])
+    @pytest.mark.parametrize("command", [QUICK, f"{QUICK} --json", "config", "schema", "--help"])
     @pytest.mark.parametrize(
         ("output", "reason"),
         [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")],
@@ -94,7 +97,9 @@ class TestStandardStreams:
     def test_a_closed_stderr_is_tolerated(self):
         assert self.shell("streamer plan --epsilon 0 2>&-").returncode == 2
 
-    @pytest.mark.parametrize("command", ["plan", "plan --help", "audit --trials 1000"])
+    @pytest.mark.parametrize(
+        "command", [QUICK, "plan --help", f"{QUICK.replace('plan', 'audit')} --trials 1000"]
+    )
     def test_a_terminal_without_greek_letters_shows_others(self, command):
         result = self.shell(f"streamer {command}", PYTHONIOENCODING="ascii")
         assert (result.returncode, result.stderr) == (0, b"")
@@ -102,5 +107,5 @@ class TestStandardStreams:
 
     def test_the_first_plot_prints_nothing(self, tmp_path):
         picture, fonts = shlex.quote(str(tmp_path / "plan.png")), str(tmp_path / "fonts")
-        result = self.shell(f"streamer plan --plot {picture}", MPLCONFIGDIR=fonts)
+        result = self.shell(f"streamer {QUICK} --plot {picture}", MPLCONFIGDIR=fonts)
         assert (result.returncode, result.stderr) == (0, b"")
