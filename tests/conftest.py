@@ -18,16 +18,22 @@ settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile("any machine")
 
 
+# Files that take long because they wait, the longest first: so that no process is left alone
+# with one of them at the end.
+LONG = ("exactly_once", "crash", "two_worlds", "hosting", "contract", "ledger", "watch", "security")
+MARKS = ("kafka", "browser", "slow")
+
+
 @pytest.hookimpl(trylast=True)  # the marks of whole directories are there
 def pytest_collection_modifyitems(config, items):
-    """Worker processes begin with the files that take long; the quick ones fill the gaps."""
+    """Worker processes begin with the files that wait; the quick ones fill the gaps."""
     if hasattr(config, "workerinput"):
-        long = {
-            item.path
-            for item in items
-            if any(map(item.get_closest_marker, ("kafka", "browser", "slow")))
-        }
-        items.sort(key=lambda item: item.path not in long)
+        order = {f"test_{name}.py": place for place, name in enumerate(LONG)}
+        ranks = {item.path: len(MARKS) for item in items}
+        for item in items:
+            marks = [MARKS.index(mark.name) for mark in item.iter_markers() if mark.name in MARKS]
+            ranks[item.path] = min(ranks[item.path], *marks, len(MARKS))
+        items.sort(key=lambda item: (order.get(item.path.name, len(LONG)), ranks[item.path]))
 
 
 @pytest.fixture(autouse=True)

@@ -81,7 +81,7 @@ class CountersAgainstDictionary(RuleBasedStateMachine):
         assert self.counters.exhausted == sum(self.left(user) < FULL for user in self.model)
 
 
-TestCountersAgainstDictionary = CountersAgainstDictionary.TestCase
+TestCountersAgainstDictionary = pytest.mark.slow(CountersAgainstDictionary.TestCase)
 TestCountersAgainstDictionary.settings = repeatable
 
 

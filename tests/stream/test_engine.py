@@ -278,6 +278,7 @@ class TestCharging:
         decided = hold(engine, 1, "u x", "v x")
         assert decided.charges.users.tolist() == [pseudonym("v")]
 
+    @pytest.mark.slow
     @given(
         contributions=st.integers(1, 3),
         period=st.integers(1, 6),
@@ -599,6 +600,7 @@ def model(stream, seed, settings):
     return by_step, counts
 
 
+@pytest.mark.slow
 class TestAnyOrder:
     @settings(max_examples=300, deadline=None)
     @given(

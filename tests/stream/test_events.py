@@ -364,6 +364,7 @@ class TestAnyRecord:
     def test_bytes_never_stop_the_stream(self, records):
         fates(decode(*records), len(records))
 
+    @pytest.mark.slow
     @given(st.lists(ANY_JSON | EVENT_LIKE, max_size=5), st.booleans())
     def test_json_never_stops_the_stream(self, values, ascii_only):
         records = [

@@ -40,6 +40,7 @@ class TestNumbering:
         later = period.at(10**9 + 5, period.terms)
         assert (later.number, later.first) == (10**7, 10**9)
 
+    @pytest.mark.slow
     @given(st.integers(0, 10**6), st.integers(1, 50), st.lists(st.integers(0, 500), max_size=10))
     def test_every_step_lies_in_its_period_however_it_was_reached(self, start, length, jumps):
         settings = terms(period_steps=length)
@@ -57,6 +58,7 @@ class TestNumbering:
     def test_it_knows_the_numbers_of_the_periods_before_it(self, step, number):
         assert Period.containing(250, terms(period_steps=100)).number_at(step) == number
 
+    @pytest.mark.slow
     @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(0, 500))
     def test_the_number_of_an_earlier_step_is_that_of_its_own_period(self, start, length, jump):
         settings = terms(period_steps=length)
