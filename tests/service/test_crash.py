@@ -256,14 +256,15 @@ class Pieces:
         assert peek(self.place.directory / "journal" / DATABASE).restored.state.closed == end - 1
 
 
-class TestInPieces:
-    @pytest.fixture(scope="class")
-    def passed(self, nursery, short, memory):
-        """How often a run over each piece passes each point, if nothing disturbs it."""
-        (memory / "in pieces").mkdir()
-        calm = Pieces(nursery, Place(memory / "in pieces", short))
-        return {end: calm.run(end)["seen"] for end in Pieces.ENDS}
+@pytest.fixture(scope="module")
+def passed(nursery, short, memory):
+    """How often a run over each piece passes each point, if nothing disturbs it."""
+    (memory / "in pieces").mkdir()
+    calm = Pieces(nursery, Place(memory / "in pieces", short))
+    return {end: calm.run(end)["seen"] for end in Pieces.ENDS}
 
+
+class TestInPieces:
     def test_undisturbed(self, nursery, short, undisturbed, directory):
         pieces = Pieces(nursery, Place(directory, short))
         assert [pieces.run(end)["steps"] for end in Pieces.ENDS] == [14, 73, 60]
