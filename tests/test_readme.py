@@ -55,8 +55,10 @@ def test_the_library_example_prints_what_it_says():
     [example] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(example, {})
-    item, estimate = re.fullmatch(r"\[(\d+)\] \[(\d+)\]\n", printed.getvalue()).groups()
+    decided, public = printed.getvalue().splitlines()
+    item, estimate = re.fullmatch(r"\[(\d+)\] \[(\d+)\]", decided).groups()
     assert item == "7"
+    assert public.startswith(f"(Hitter(item=7, estimate={estimate}, state=<State.NEW: 'new'>")
     assert abs(int(estimate) - 5000) < 700  # e^(-700/31.4): less than one in a million
 
 

@@ -68,6 +68,8 @@ class Stage:
                 "publish_delay_seconds": 0.0,
             },
             kafka={"trust_producer_timestamps": True} | self.kafka | changes,
+            # Nobody is asked about in a step without events.
+            privacy={"attention": "every_step"},
         )
         return running(settings, clock=self.clock, asked_by=self.decider)
 

@@ -113,7 +113,9 @@ async def test_every_line_is_an_object_that_says_when_who_and_what(world, serve)
 
 
 async def test_each_record_of_the_steps_topic_is_one_line_and_nothing_more(world, serve):
-    settings = world.settings(stream=STREAM, privacy=PRIVACY)
+    # One hitter in all: it is public in its own step only, and then its holders have no budget.
+    paper = PRIVACY | {"attention": "every_step"}
+    settings = world.settings(stream=STREAM, privacy=paper)
     lines = []
     for _ in range(2):
         service = serve(settings)

@@ -166,9 +166,9 @@ async def test_the_command_shows_hitters_as_plain_lines_and_ends_at_once(world, 
         await send(settings, HOSTILE)
         await published(settings, HOSTILE)
         with Process("watch", "kafka", "--config", config) as watch:
-            await asyncio.to_thread(watch.until, rf" UTC +2 users \(0–\d+\) +{SHOWN}\n")
+            await asyncio.to_thread(watch.until, rf" UTC +2 users \(0–\d+\) +new +{SHOWN}\n")
             await send(settings, "later")
-            await asyncio.to_thread(watch.until, r" UTC +2 users \(0–\d+\) +later\n")
+            await asyncio.to_thread(watch.until, r" UTC +2 users \(0–\d+\) +new +later\n")
             watch.signal(signal.SIGINT)
             assert await asyncio.to_thread(watch.ended) == (0, "")
             assert "guarantee: ε = 1, δ = 1e-6 for everything one user does in one" in watch.text
