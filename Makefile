@@ -6,9 +6,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Whole files to each of several processes, with a broker of its own if it needs one. They wait half
-# of the time (those of test-fast do not), so there are more of them than the two processors of a small
-# machine. tests/conftest.py puts the files that take long first.
+# Whole files to each of several processes, which share one broker. They wait half of the time (those of
+# test-fast do not), so there are more of them than the two processors of a small machine.
+# tests/conftest.py puts the files that wait first.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 MUTANTS := $(BIN)/python -m tools.mutation
 
