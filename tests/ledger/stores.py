@@ -51,7 +51,7 @@ class Store:
 class FileStore(Store):
     """A database in a directory, and two files for the results beside it."""
 
-    PLAYS = 25
+    PLAYS = 40
     """How often a random course of events is played: as often as takes a few seconds."""
 
     def __init__(self, directory):
@@ -105,7 +105,7 @@ class FileStore(Store):
 class KafkaStore(Store):
     """A state topic, and two topics for the results."""
 
-    PLAYS = 5
+    PLAYS = 8
 
     def __init__(self, world):
         self.world = world

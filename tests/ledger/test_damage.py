@@ -30,7 +30,7 @@ TERMS = Terms(
     1.0, 1e-6, 10, Neighbours.REPLACE, Method.EXACT, 1440, refresh_steps=5, beta=0.05, items=1000
 )
 FIRST, LAST = 3, 20
-DAMAGES = 200
+DAMAGES = 300
 BESIDE = f"{DATABASE}-journal"
 
 

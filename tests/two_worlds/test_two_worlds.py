@@ -82,7 +82,7 @@ PATIENT = settings(
 
 
 @pytest.mark.slow
-@settings(PATIENT, max_examples=80, derandomize=True)
+@settings(PATIENT, max_examples=150, derandomize=True)
 @given(scripts(), WORLDS, WORLDS)
 # A step closed as soon as a later record was read, otherwise a skew later.
 @example(ONE_STEP, [], [event(2_210)])
