@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from streamer.kafka.transactions import Message, Transactions
-from streamer.stream.events import Rejection
+from streamer.stream.decoding import Rejection
 from streamer.stream.intake import Batch
 from streamer.stream.records import RejectedRecord
 

@@ -14,7 +14,7 @@ from prometheus_client import (
 )
 
 from streamer.monitors.states import State
-from streamer.stream.events import Reason
+from streamer.stream.reasons import Reason
 from streamer.stream.watching import Phase
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody needs the *_created series

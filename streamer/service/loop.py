@@ -16,7 +16,7 @@ from streamer.errors import UnreachableError
 from streamer.operations.health import Status
 from streamer.service.pipeline import Pipeline
 from streamer.service.progress import Progress
-from streamer.stream.events import Rejection
+from streamer.stream.decoding import Rejection
 from streamer.stream.intake import Batch
 from streamer.stream.sources import Source
 from streamer.stream.watching import Watcher

@@ -16,7 +16,8 @@ from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.privacy.terms import Attention
 from streamer.privacy.threshold import default_attention
 from streamer.settings import PrivacySettings, StreamSettings
-from streamer.stream.events import EventDecoder, Limits
+from streamer.stream.decoding import Limits
+from streamer.stream.events import EventDecoder
 from streamer.stream.fate import FateRule
 from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Intake

@@ -11,21 +11,23 @@ from numpy.typing import NDArray
 
 from streamer.monitors.seam import Users
 from streamer.stream.buffer import StepBuffer
-from streamer.stream.events import EventDecoder, Reason, Rejection
+from streamer.stream.decoding import Decoder, Envelopes, Rejection
 from streamer.stream.fate import FateRule
 from streamer.stream.file_range import FileRange
 from streamer.stream.moments import Moments
 from streamer.stream.pseudonyms import Pseudonyms
+from streamer.stream.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Consecutive records of one partition. Arrivals are None for a file."""
+    """Consecutive records of one partition. Arrivals and envelopes are None for a file."""
 
     partition: str
     offsets: NDArray[np.int64]
     records: Sequence[bytes | None]
     arrivals: Moments | None = None
+    envelopes: Envelopes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Received:
     `already_closed` events belong to a step that was closed before this process started: they
     are read again. `missed` events belong to a step that was closed without them: they could
     not be read in time. `left` events belong to a step after the end of this run over a file:
-    they are left for the next run.
+    they are left for the next run. `ignored` events are not wanted: the settings say so.
     """
 
     accepted: int
@@ -43,6 +45,7 @@ class Received:
     already_closed: int
     missed: int
     left: int
+    ignored: int
     rejections: list[Rejection]
 
 
@@ -51,7 +54,7 @@ class Intake:
 
     def __init__(
         self,
-        decoder: EventDecoder,
+        decoder: Decoder,
         rule: FateRule,
         pseudonyms: Pseudonyms,
         file_range: FileRange | None = None,
@@ -93,7 +96,7 @@ class Intake:
         """Take in a batch. `closed`: the last closed step; `now`: this machine's clock."""
         if len(batch.records):
             self._positions[batch.partition] = int(batch.offsets[-1]) + 1
-        decoded = self._decoder.decode(batch.records, batch.arrivals)
+        decoded = self._decoder.decode(batch.records, batch.arrivals, batch.envelopes)
         arrivals = None if batch.arrivals is None else batch.arrivals[decoded.places]
         fates = self._rule.judge(decoded.times, arrivals, now)
         if self._file_range is not None:
@@ -107,12 +110,12 @@ class Intake:
             steps, times = fates.steps[fresh], decoded.times[fresh]
             self._buffer(batch.partition, steps, users, names, times, offsets)
         rejections = decoded.rejections + [
-            Rejection(int(place), reason)
+            decoded.rejection(index, reason)
             for mask, reason in (
                 (fates.time_ahead, Reason.TIME_AHEAD),
                 (fates.arrival_ahead, Reason.ARRIVAL_AHEAD),
             )
-            for place in decoded.places[mask]
+            for index in np.flatnonzero(mask).tolist()
         ]
         again = self._read_again(batch, decoded.places, fates.steps) & counts & ~fresh
         accepted, already_closed = int(fresh.sum()), int(again.sum())
@@ -122,7 +125,8 @@ class Intake:
             already_closed=already_closed,
             missed=int(counts.sum()) - accepted - already_closed,
             left=int(fates.left.sum()),
-            rejections=sorted(rejections, key=lambda rejection: rejection.place),
+            ignored=decoded.ignored,
+            rejections=sorted(rejections, key=Rejection.position),
         )
 
     def take(self, step: int) -> StepBuffer | None:

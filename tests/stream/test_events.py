@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamer.stream.events import EventDecoder, Limits, Reason
+from streamer.stream.decoding import Limits
+from streamer.stream.events import EventDecoder
+from streamer.stream.reasons import Reason
 from streamer.stream.timing import LATEST_MOMENT, StepTiming
 
 EPOCH = 1_000

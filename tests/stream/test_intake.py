@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.stream.events import Reason
 from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Batch
+from streamer.stream.reasons import Reason
 from tests.stream.making import (
     AHEAD,
     LATENESS,
