@@ -21,11 +21,14 @@ def config_command(
 
     from streamer.commands.output import print_json
     from streamer.config import load
+    from streamer.service.event_format import decoder_of
     from streamer.service.startup import start_of, terms_of, timing_of
 
     effective = load({}, config)
     # Reject what `run` would reject.
-    start_of(effective.stream, timing_of(effective.stream))
+    timing = timing_of(effective.stream)
+    start_of(effective.stream, timing)
+    decoder_of(effective, timing, from_kafka=True)
     terms_of(effective.privacy, effective.stream)
     settings = effective.model_dump(mode="json")
     if json:

@@ -172,6 +172,7 @@ def _print_summary(summary: Summary, seconds: float, in_pieces: bool) -> None:
         ),
         ("rejected", f"{rejected:,}" + (f" ({reasons})" if reasons else "")),
         ("late", f"{summary.late:,}"),
+        *([("ignored", f"{summary.ignored:,}")] if summary.ignored else []),
         ("of closed steps", f"{summary.already_closed:,}"),
         ("missed", f"{summary.missed:,}"),
         *([("of later steps", f"{summary.left:,} left for the next run")] if in_pieces else []),

@@ -57,6 +57,7 @@ class KafkaRejects:
                     int(batch.partition),
                     int(batch.offsets[rejection.place]),
                     rejection.reason.value,
+                    rejection.part,
                     base64.b64encode(raw).decode() if include else None,
                 )
             )

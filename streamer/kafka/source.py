@@ -112,6 +112,7 @@ class KafkaSource:
                     _offsets(records),
                     [record.value for record in records],
                     np.array([record.timestamp for record in records]),
+                    KafkaEnvelopes(records),
                 )
             )
         return batches
@@ -281,6 +282,19 @@ class KafkaSource:
 
     def _assigned(self) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in sorted(self._positions)]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaEnvelopes:
+    """Implements `Envelopes` for parsed records: most mappings never ask for them."""
+
+    records: Sequence[Any]
+
+    def keys(self) -> list[bytes | None]:
+        return [record.key for record in self.records]
+
+    def headers(self) -> list[Sequence[tuple[str, bytes | None]]]:
+        return [record.headers for record in self.records]
 
 
 @dataclass(slots=True)

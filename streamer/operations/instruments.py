@@ -36,7 +36,7 @@ class Instruments:
         self._declare_guarantee()
         self._declare_service()
         # rate() misses the first event of a label that first appears with that event.
-        for outcome in ("accepted", "duplicate", "late", "rejected"):
+        for outcome in ("accepted", "duplicate", "late", "ignored", "rejected"):
             self.events.labels(outcome)
         for why in ("read_again", "missed"):
             self.closed_step_events.labels(why)

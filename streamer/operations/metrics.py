@@ -65,6 +65,7 @@ class Metrics(Watcher):
         closed_step_events.labels("read_again").inc(received.already_closed)
         closed_step_events.labels("missed").inc(received.missed)
         self._instruments.events.labels("late").inc(received.late)
+        self._instruments.events.labels("ignored").inc(received.ignored)
         self._instruments.events.labels("rejected").inc(len(received.rejections))
         for rejection in received.rejections:
             self._instruments.rejected.labels(rejection.reason.value).inc()

@@ -34,6 +34,7 @@ from streamer.service.startup import (
 from streamer.service.summary import Summary
 from streamer.settings import PrivacySettings, StreamSettings
 from streamer.stream.engine import AskedBy
+from streamer.stream.events import EventDecoder
 from streamer.stream.publication import PublicSettings
 from streamer.web.board import Board
 from streamer.web.ground_truth import Truth
@@ -99,7 +100,7 @@ class Demo:
         course = Course(
             timing,
             PublicSettings(terms_of(PRIVACY.model_copy(update={"users": self.users}), STREAM)),
-            lambda pseudonyms: intake_of(STREAM, timing, pseudonyms),
+            lambda pseudonyms: intake_of(STREAM, timing, pseudonyms, EventDecoder(timing)),
             *(self.asked_by, self.summary, self.board, lambda _: None),
         )
 

@@ -36,6 +36,7 @@ from streamer.monitors.deciding import NoisyThreshold
 from streamer.operations.health import Status
 from streamer.operations.metrics import Situation
 from streamer.service.clock import Clock, wall_clock
+from streamer.service.event_format import decoder_of
 from streamer.service.loop import Loop
 from streamer.service.pipeline import Checkpoint
 from streamer.service.progress import Progress
@@ -107,6 +108,7 @@ class KafkaService:
         # Only to find mistakes before anything is changed.
         schedule_of(settings.stream, settings.kafka.skew_seconds)
         start_of(settings.stream, timing)
+        decoder = decoder_of(settings, timing, from_kafka=True)
         connection = connection_of(settings.kafka)
         if settings.privacy.key is None and settings.privacy.key_file is None:
             raise SettingError(
@@ -119,7 +121,7 @@ class KafkaService:
         course = Course(
             timing,
             PublicSettings(terms, settings.kafka.trust_producer_timestamps),
-            lambda key: intake_of(settings.stream, timing, key),
+            lambda key: intake_of(settings.stream, timing, key, decoder),
             self.asked_by,
             self.watcher,
             self.audience,

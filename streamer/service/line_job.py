@@ -18,6 +18,7 @@ from streamer.ledger.file_ledger import FileLedger, Progress
 from streamer.ledger.output_files import OutputFiles, check_writable
 from streamer.lines.source import LineInput, check_packed, open_lines
 from streamer.monitors.deciding import NoisyThreshold
+from streamer.service.event_format import decoder_of
 from streamer.service.line_run import LineRun
 from streamer.service.pipeline import Checkpoint
 from streamer.service.resume import Course, Opened, resume
@@ -122,11 +123,12 @@ async def run_lines(
     file_range = FileRange(until, job.ordered)
     # An event of a file arrives at its own time, so it cannot be late.
     used = timing if job.live else replace(timing, lateness_ms=0)
+    decoder = decoder_of(settings, used, from_kafka=False)
     course = Course(
         timing,
         PublicSettings(terms),
         lambda pseudonyms: intake_of(
-            settings.stream, used, pseudonyms, None if job.live else file_range
+            settings.stream, used, pseudonyms, decoder, None if job.live else file_range
         ),
         asked_by,
         Watchers((summary, watcher or Watcher())),

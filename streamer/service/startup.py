@@ -16,8 +16,7 @@ from streamer.ledger.directory import KEY, JournalDirectory
 from streamer.privacy.terms import Attention
 from streamer.privacy.threshold import default_attention
 from streamer.settings import PrivacySettings, StreamSettings
-from streamer.stream.decoding import Limits
-from streamer.stream.events import EventDecoder
+from streamer.stream.decoding import Decoder
 from streamer.stream.fate import FateRule
 from streamer.stream.file_range import FileRange
 from streamer.stream.intake import Intake
@@ -135,10 +134,9 @@ def intake_of(
     settings: StreamSettings,
     timing: StepTiming,
     pseudonyms: Pseudonyms,
+    decoder: Decoder,
     file_range: FileRange | None = None,
 ) -> Intake:
-    limits = Limits(settings.max_record_bytes, settings.max_user_bytes, settings.max_item_bytes)
-    decoder = EventDecoder(timing, limits)
     return Intake(decoder, rule_of(settings, timing), pseudonyms, file_range)
 
 

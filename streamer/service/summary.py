@@ -24,6 +24,8 @@ class Summary(Watcher):
     """Events that could be read only after their step was closed."""
     left: int = 0
     """Events of steps after the end of this run over a file, left for the next one."""
+    ignored: int = 0
+    """Events that the settings of `events` leave out."""
     rejected: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
     """Accepted events that did not count: the user's later events of the step did."""
@@ -43,6 +45,7 @@ class Summary(Watcher):
         self.already_closed += received.already_closed
         self.missed += received.missed
         self.left += received.left
+        self.ignored += received.ignored
         self.rejected.update(rejection.reason.value for rejection in received.rejections)
 
     def closed(self, decided: Decided, engine: Engine) -> None:

@@ -38,8 +38,8 @@ class Rejection:
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """The events of a batch as columns; `places` are the positions of their records in the batch,
-    `parts` their positions in the record (None: every record holds one event). `ignored` events
-    are not wanted: they are neither counted nor rejected."""
+    `parts` their positions in a record that holds several (-1: it holds one; None: all do).
+    `ignored` events are not wanted: they are neither counted nor rejected."""
 
     places: NDArray[np.int64]
     users: list[str]
@@ -51,8 +51,8 @@ class Decoded:
 
     def rejection(self, index: int, reason: Reason) -> Rejection:
         """Of one of these events."""
-        part = None if self.parts is None else int(self.parts[index])
-        return Rejection(int(self.places[index]), reason, part)
+        part = -1 if self.parts is None else int(self.parts[index])
+        return Rejection(int(self.places[index]), reason, None if part < 0 else part)
 
 
 class Envelopes(Protocol):

@@ -82,9 +82,9 @@ class _Node:
         for part in path.parts:
             if any(type(part) is not type(other) for other in node.children):
                 raise _conflict(path)
-            node = node.children.setdefault(part, _Node())
-            if node.is_end and node.holds_array:
+            if node.is_end and not isinstance(part, str):
                 raise _conflict(path)
+            node = node.children.setdefault(part, _Node())
         node.is_end = True
         if node.holds_array:
             raise _conflict(path)

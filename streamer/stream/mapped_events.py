@@ -71,6 +71,7 @@ class MappedDecoder:
     ) -> Decoded:
         places, parts = rows.places, rows.parts
         if any(isinstance(item, list) for item in items):
+            several = [isinstance(item, list) for item in items]
             sizes = [len(item) if isinstance(item, list) else 1 for item in items]
             events = np.repeat(np.arange(len(sizes)), sizes)
             users = [users[event] for event in events.tolist()]
@@ -79,7 +80,10 @@ class MappedDecoder:
                 each for item in items for each in (item if isinstance(item, list) else [item])
             ]
             places = places[events]
-            parts = _positions(sizes) if parts is None else parts[events]
+            if parts is None:
+                parts = np.where(np.repeat(several, sizes), _positions(sizes), -1)
+            else:
+                parts = parts[events]
         faults: dict[int, Reason] = {}
         names = _texts(users, Reason.MISSING_USER, faults)
         texts = _texts(items, Reason.MISSING_ITEM, faults)

@@ -6,7 +6,7 @@ stack trace or a URL: they contain personal data, and hardly two of them are equ
 
 from __future__ import annotations
 
-from streamer.stream.conditions import Condition, OneOf
+from streamer.stream.conditions import Condition, Exists, OneOf
 from streamer.stream.event_times import TimeFormat
 from streamer.stream.mapping import Mapping, item_places, single_place, time_places, user_places
 
@@ -33,7 +33,10 @@ PRESETS = {
         ),
         time_places(["2.datetime"]),
         TimeFormat.ISO,
-        (Condition(single_place("events.where", "1"), OneOf(("insert",))),),
+        (
+            Condition(single_place("events.where", "1"), OneOf(("insert",))),
+            Condition(single_place("events.where", "2.data.exception"), Exists(True)),
+        ),
     ),
     # Enriched events as the analytics SDKs turn them into JSON.
     "snowplow-json": Mapping(

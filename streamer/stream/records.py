@@ -96,12 +96,16 @@ class StepRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RejectedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record that is not a valid event or cannot count: its position and the reason."""
+    """A record, or an event in it, that is not valid or cannot count: where it is, and why."""
 
     topic: Annotated[str, Meta(description="Topic of the record.")]
     partition: int
     offset: int
     reason: Annotated[str, Meta(description="Why it was rejected.", examples=["not_json"])]
+    event: Annotated[
+        int | None,
+        Meta(description="Which event of the record, from 0 on; only if it holds several."),
+    ] = None
     payload: Annotated[
         str | None, Meta(description="Raw record in base64; only if configured.")
     ] = None

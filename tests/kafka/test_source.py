@@ -123,6 +123,23 @@ async def forget(world, partition, before):
         await admin.delete_records({place: RecordsToDelete(before)})
 
 
+async def test_keys_and_headers_of_records_can_be_asked_for(world, source):
+    await source.start({})
+    async with AIOKafkaProducer(bootstrap_servers=world.bootstrap) as producer:
+        for key, headers in ((b"k", [("a", b"1"), ("b", b"2")]), (None, [])):
+            await producer.send_and_wait(
+                world.topic("events"), b"x", key=key, headers=headers, partition=0
+            )
+    keys, headers = [], []
+    async with asyncio.timeout(DEADLINE):
+        while len(keys) < 2:
+            for batch in await source.poll(100):
+                keys += batch.envelopes.keys()
+                headers += map(dict, batch.envelopes.headers())
+    assert keys == [b"k", None]
+    assert headers == [{"a": b"1", "b": b"2"}, {}]
+
+
 class TestPositions:
     async def test_a_partition_is_read_from_its_beginning(self, world, source):
         await put(world, 0, b"a", b"b")

@@ -13,6 +13,8 @@ from streamer.privacy.terms import Attention, Method
 from streamer.service.line_job import LineJob, run_lines
 from streamer.stream.decided import Decided
 from streamer.stream.engine import EngineState
+from streamer.stream.events import EventDecoder
+from streamer.stream.muting import Muting
 from streamer.stream.periods import Period
 from streamer.stream.publication import published_before
 from streamer.stream.timing import StepTiming
@@ -24,7 +26,9 @@ from tests.stream.making import (
     LATENESS,
     LENGTH,
     TIMING,
+    batch,
     new_engine,
+    new_intake,
     record,
     started,
     terms,
@@ -76,7 +80,7 @@ DECLARED = {
     "users_exhausted": ("gauge", set()),
     "watermark_lag_seconds": ("gauge", set()),
 }
-OUTCOMES = {"accepted", "duplicate", "late", "rejected"}
+OUTCOMES = {"accepted", "duplicate", "late", "ignored", "rejected"}
 REASONS = {
     *("empty", "too_large", "not_json", "not_an_object", "missing_user", "missing_item"),
     *("wrong_type", "user_too_long", "item_too_long", "missing_time", "bad_time"),
@@ -164,7 +168,7 @@ class TestEvents:
         assert watched.shown("records_read_total") == 6
         assert watched.shown("events_total") == dict.fromkeys(OUTCOMES, 0)
         watched.close(0)
-        counts = {"accepted": 2, "duplicate": 2, "late": 0, "rejected": 0}
+        counts = dict.fromkeys(OUTCOMES, 0) | {"accepted": 2, "duplicate": 2}
         assert watched.shown("events_total") == counts
         watched.close(1)
         assert watched.shown("events_total") == counts | {"accepted": 4}
@@ -188,6 +192,12 @@ class TestEvents:
             "time_ahead": 1,
         }
         assert watched.shown("records_read_total") == 5
+
+    def test_ignored_ones_are_counted_when_they_are_read(self, watched):
+        muted = new_intake(decoder=Muting(EventDecoder(TIMING), ["a"]))
+        read = batch([record("ann", "a", time=0), record("ann", "b", time=0)])
+        watched.metrics.received(read, muted.receive(read, None, None))
+        assert watched.shown("events_total")["ignored"] == 1
 
     def test_those_that_are_read_again_after_a_restart_are_not_counted_again(self, watched):
         watched.hold(0, {"a": 3})

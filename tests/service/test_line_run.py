@@ -11,6 +11,7 @@ from streamer.service.pipeline import Pipeline
 from streamer.service.startup import intake_of, terms_of
 from streamer.service.summary import Summary
 from streamer.stream.engine import Engine
+from streamer.stream.events import EventDecoder
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.publication import Audience
 from streamer.stream.schedule import Schedule
@@ -42,7 +43,9 @@ class Bench:
     """Everything that a run needs, in memory."""
 
     def __init__(self, timing=TIMING, kept=None, start=None):
-        intake = intake_of(SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)))
+        intake = intake_of(
+            SETTINGS.stream, timing, Pseudonyms(bytes.fromhex(KEY)), EventDecoder(timing)
+        )
         self.engine = Engine(intake, TERMS, asked_by=Repeatable(threshold=3))
         self._timing = timing
         self.kept = kept or Kept()

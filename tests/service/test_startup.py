@@ -6,6 +6,7 @@ from streamer.config import load
 from streamer.errors import SettingError
 from streamer.ledger.contract import Life
 from streamer.ledger.directory import KEY, JournalDirectory
+from streamer.service.event_format import decoder_of
 from streamer.service.startup import (
     intake_of,
     key_of,
@@ -17,7 +18,7 @@ from streamer.service.startup import (
     terms_of,
     timing_of,
 )
-from streamer.settings import PrivacySettings, StreamSettings
+from streamer.settings import PrivacySettings, Settings, StreamSettings
 from streamer.stream.pseudonyms import Pseudonyms
 from streamer.stream.schedule import Schedule
 from streamer.stream.timing import StepTiming
@@ -181,9 +182,10 @@ class TestKey:
 
 
 def test_the_intake_has_the_limits_of_the_settings():
-    settings = StreamSettings(max_record_bytes=100, max_user_bytes=2, max_item_bytes=3)
-    intake = intake_of(settings, StepTiming(1000), Pseudonyms(bytes.fromhex(HEX)))
-    limits = intake._decoder._limits
+    stream = StreamSettings(max_record_bytes=100, max_user_bytes=2, max_item_bytes=3)
+    timing = StepTiming(1000)
+    decoder = decoder_of(Settings(stream=stream), timing, from_kafka=True)
+    limits = intake_of(stream, timing, Pseudonyms(bytes.fromhex(HEX)), decoder)._decoder._limits
     assert (limits.record_bytes, limits.user_bytes, limits.item_bytes) == (100, 2, 3)
 
 

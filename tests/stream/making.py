@@ -50,8 +50,9 @@ def terms(**changes):
     return PlannedOnce(**settings | changes)
 
 
-def new_intake(timing=TIMING, file_range=None):
-    return Intake(EventDecoder(timing), FateRule(timing, AHEAD), Pseudonyms(KEY), file_range)
+def new_intake(timing=TIMING, file_range=None, decoder=None):
+    decoder = decoder or EventDecoder(timing)
+    return Intake(decoder, FateRule(timing, AHEAD), Pseudonyms(KEY), file_range)
 
 
 def record(user, item, **more):
