@@ -35,6 +35,8 @@ NAMES = (
     "start_up",
     "batches",
     "intake",
+    "mapped_events",
+    "event_times",
     "monitor",
     "journal",
 )

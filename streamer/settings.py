@@ -1,4 +1,5 @@
-"""All settings: each is declared here, once, with its type, default and description.
+"""All settings: each is declared once, with its type, default and description; those of events in
+`event_settings.py`, all others here.
 
 The flags of `run` with their help, the terms of a period, the help and defaults of `plan`,
 `audit` and `compare`, and the comments that `config` prints are derived from these
@@ -11,54 +12,18 @@ validators are built on first use.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
+from typing import Annotated, Final, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
-from pydantic.config import JsonDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 
+from streamer.declarations import Section, flag, setting
+from streamer.event_settings import EventsSettings
 from streamer.privacy.terms import Attention, Method, Neighbours
 
 LONGEST_SECONDS: Final = 86_400 * 366
 """The longest step, lateness or lead that makes sense."""
-Value = TypeVar("Value")
-IS_FLAG: Final[JsonDict] = {"flag": True}
-
-
-def setting(default: Value, description: str, **more: Any) -> Value:
-    """A setting of a section; `more` is passed to pydantic's Field."""
-    return cast(Value, Field(default, description=description, **more))
-
-
-def flag(default: Value, description: str, **more: Any) -> Value:
-    """A setting that is also a flag of `streamer run`."""
-    return setting(default, description, json_schema_extra=IS_FLAG, **more)
-
-
-class Section(BaseModel):
-    """Rejects unknown names: a misspelt setting must not be ignored silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _reject_stray_booleans(cls, value: object, info: ValidationInfo) -> object:
-        """YAML reads `yes` and `on` as true, which pydantic would accept as 1."""
-        field = cls.model_fields[str(info.field_name)]
-        if isinstance(value, bool) and field.annotation is not bool:
-            raise PydanticCustomError(
-                "boolean", "it must not be a boolean; YAML reads yes, no, on and off as booleans"
-            )
-        return value
 
 
 class StreamSettings(Section):
@@ -114,73 +79,6 @@ class StreamSettings(Section):
     )
     max_item_bytes: int = setting(
         1_024, "Records with a longer item are rejected.", ge=1, le=1 << 16
-    )
-
-
-class ConditionSettings(BaseModel):
-    """A condition on one field of an event. `at_least` and `at_most` may stand together."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    field: str = ""
-    equals: str | int | float | bool | None = None
-    one_of: tuple[str | int | float | bool, ...] | None = None
-    at_least: int | float | None = None
-    at_most: int | float | None = None
-    exists: bool | None = None
-
-    @model_validator(mode="after")
-    def _check_tests(self) -> Self:
-        if not self.field:
-            raise PydanticCustomError("condition", "a condition needs a field")
-        tests = self.model_fields_set - {"field"}
-        if len(tests - {"at_least", "at_most"}) + bool(tests & {"at_least", "at_most"}) != 1:
-            raise PydanticCustomError(
-                "condition",
-                "a condition needs one of equals, one_of, at_least and at_most, or exists beside "
-                "its field",
-            )
-        return self
-
-
-class EventsSettings(Section):
-    """What records look like: where the user, the item and the time of an event are."""
-
-    format: Literal["json"] = setting("json", "The format of records.")
-    preset: Literal["rudderstack", "segment", "sentry", "snowplow-json"] | None = flag(
-        None,
-        "What writes the records: sets user, item, time, time_format and where for it. Each of "
-        "these that is set replaces that of the preset.",
-    )
-    user: str | tuple[str, ...] | None = setting(
-        None,
-        "The path of the user's id, such as context.device.id; of a list of paths, the first that "
-        "is there counts. By default user.",
-    )
-    item: str | tuple[str, ...] | None = setting(
-        None,
-        "The path of the item, or a template of several fields such as {type}@{release}; of a "
-        "list, the first that is there counts. By default item.",
-    )
-    time: str | tuple[str, ...] | None = setting(
-        None,
-        "The path of the event's time, or several; $timestamp is the record's own. By default "
-        "time.",
-    )
-    time_format: Literal["auto", "iso", "posix", "millis", "micros", "nanos"] | None = setting(
-        None,
-        "How times are written: iso (ISO 8601 with an offset), or a number of seconds (posix), "
-        "millis, micros or nanos since 1970. By default auto: iso or millis.",
-    )
-    where: tuple[ConditionSettings, ...] | None = setting(
-        None,
-        "Only events for which all of these conditions hold count; others are ignored. Each has a "
-        "field, and equals, one_of, at_least and at_most, or exists.",
-    )
-    ignore_items: tuple[str, ...] = setting(
-        (),
-        "Items that do not count and cost no budget; with * at the end, all that begin so, such as "
-        "debug:*.",
     )
 
 

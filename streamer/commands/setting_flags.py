@@ -9,7 +9,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from streamer.settings import IS_FLAG, SECTIONS, Section
+from streamer.declarations import IS_FLAG, Section
+from streamer.settings import SECTIONS
 
 GivenSettings: TypeAlias = Mapping[str, Mapping[str, Any]]
 """By section and name: the settings whose flag is on the command line."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamer.errors import SettingError
-from streamer.settings import ConditionSettings, EventsSettings, Settings
+from streamer.event_settings import ConditionSettings, EventsSettings
+from streamer.settings import Settings
 from streamer.stream.conditions import Condition, Exists, InRange, OneOf, Test
 from streamer.stream.decoding import Decoder, Limits
 from streamer.stream.event_times import TimeFormat

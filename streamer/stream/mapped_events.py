@@ -70,7 +70,7 @@ class MappedDecoder:
         ignored: int,
     ) -> Decoded:
         places, parts = rows.places, rows.parts
-        if any(isinstance(item, list) for item in items):
+        if list in set(map(type, items)):
             several = [isinstance(item, list) for item in items]
             sizes = [len(item) if isinstance(item, list) else 1 for item in items]
             events = np.repeat(np.arange(len(sizes)), sizes)

@@ -17,6 +17,8 @@ SMALL = {
     "noise": {"rounds": 1},
     "batches": {"records": 10_000, "rounds": 1},
     "intake": {"batches": 2},
+    "mapped_events": {"batches": 2},
+    "event_times": {"batches": 2},
     "monitor": {"steps": 1},
     "journal": {"users": 20_000},
     "start_up": {"rounds": 1},

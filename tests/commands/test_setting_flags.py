@@ -7,7 +7,8 @@ import typer
 from typer.testing import CliRunner
 
 from streamer.commands.setting_flags import GivenSettings, flags_of, with_setting_flags
-from streamer.settings import SECTIONS, PrivacySettings, Section, StreamSettings, flag, setting
+from streamer.declarations import Section, flag, setting
+from streamer.settings import SECTIONS, PrivacySettings, StreamSettings
 
 FLAGS = [(section, name) for section, model in SECTIONS.items() for name in flags_of(model)]
 PLANNED = {

@@ -7,8 +7,9 @@ import pytest
 
 from streamer.config import load
 from streamer.errors import ConfigurationError, SettingError
+from streamer.event_settings import EventsSettings
 from streamer.service.event_format import decoder_of
-from streamer.settings import EventsSettings, Settings
+from streamer.settings import Settings
 from streamer.stream.event_times import TimeFormat
 from streamer.stream.events import EventDecoder
 from streamer.stream.presets import PRESETS
