@@ -13,6 +13,7 @@ import typer
 
 import streamer
 from streamer.commands.audit import audit_command
+from streamer.commands.check_events import check_events_command
 from streamer.commands.compare import compare_command
 from streamer.commands.config import config_command
 from streamer.commands.demo import demo_command
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("demo")(demo_command)
 app.command("watch")(watch_command)
+app.command("check-events")(check_events_command)
 app.command("plan")(plan_command)
 app.command("compare")(compare_command)
 app.command("audit")(audit_command)

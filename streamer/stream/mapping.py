@@ -30,11 +30,21 @@ class Mapping:
         """All of them, each once."""
         return tuple(dict.fromkeys(self._places()))
 
+    @property
+    def alternatives(self) -> dict[str, list[tuple[Place, ...]]]:
+        """By setting, the places that each of its alternatives needs."""
+        return {
+            "events.user": [(place,) for place in self.user],
+            "events.item": [
+                item.places if isinstance(item, Template) else (item,) for item in self.item
+            ],
+            "events.time": [(place,) for place in self.time],
+        }
+
     def _places(self) -> Iterator[Place]:
-        yield from self.user
-        for item in self.item:
-            yield from item.places if isinstance(item, Template) else (item,)
-        yield from self.time
+        for alternatives in self.alternatives.values():
+            for places in alternatives:
+                yield from places
         yield from (condition.place for condition in self.where)
 
 
