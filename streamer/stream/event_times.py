@@ -80,27 +80,17 @@ class EventTimes:
     ) -> tuple[Moments, NDArray[np.bool_]]:
         """The moments if all times have the same form, and which of them could be read."""
         kinds = set(map(type, values))
-        everything = np.ones(len(values), dtype=np.bool_)
+        per_second = _PER_SECOND.get(self.format)
         if kinds == {str} and self.format in _ISO:
             return parse_usual(values)  # type: ignore[arg-type]
         if kinds == {NoneType} and arrivals is not None:
-            return arrivals.copy(), everything
-        if kinds == {int} and self.format in _PER_SECOND:
+            return arrivals.copy(), np.ones(len(values), dtype=np.bool_)
+        if kinds == {int} and per_second is not None:
             with suppress(OverflowError):
-                numbers = np.array(values, dtype=np.int64)
-                per_second = _PER_SECOND[self.format]
-                if per_second >= 1000:
-                    return numbers // (per_second // 1000), everything
-                fits = np.abs(numbers) <= LATEST_MOMENT
-                return np.where(fits, numbers, 0) * 1000, fits
-        if kinds == {float} and self.format in _PER_SECOND and self.format is not TimeFormat.AUTO:
-            # A float has no exact milliseconds: 1.001 s would be rounded down to 1,000 ms.
-            microseconds = np.array(values, dtype=np.float64) * (
-                1_000_000 / _PER_SECOND[self.format]
-            )
-            fits = np.abs(microseconds) <= _MOST_MICROSECONDS
-            return np.rint(np.where(fits, microseconds, 0)).astype(np.int64) // 1000, fits
-        return np.zeros(len(values), dtype=np.int64), ~everything
+                return _from_whole(np.array(values, dtype=np.int64), per_second)
+        if kinds == {float} and per_second is not None and self.format is not TimeFormat.AUTO:
+            return _from_fractions(np.array(values, dtype=np.float64), per_second)
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
 
     def _moment(self, value: object, arrival: int | None) -> int | Reason:
         if value is None:
@@ -124,6 +114,27 @@ class EventTimes:
                 return round(microseconds) // 1000
             return Reason.TIME_OUT_OF_RANGE
         return Reason.BAD_TIME
+
+
+def _from_whole(numbers: Moments, per_second: int) -> tuple[Moments, NDArray[np.bool_]]:
+    """The moments of whole numbers, and which fit into 64 bits."""
+    fits = np.ones(len(numbers), dtype=np.bool_)
+    if per_second < 1000:
+        fits = np.abs(numbers) <= LATEST_MOMENT
+        numbers = np.where(fits, numbers, 0) * (1000 // per_second)
+    elif per_second > 1000:
+        numbers = numbers // (per_second // 1000)
+    return numbers, fits
+
+
+def _from_fractions(
+    numbers: NDArray[np.float64], per_second: int
+) -> tuple[Moments, NDArray[np.bool_]]:
+    """By way of microseconds: a float has no exact milliseconds, and 1.001 s would be rounded down
+    to 1,000 ms."""
+    microseconds = numbers * (1_000_000 / per_second)
+    fits = np.abs(microseconds) <= _MOST_MICROSECONDS
+    return np.rint(np.where(fits, microseconds, 0)).astype(np.int64) // 1000, fits
 
 
 def _number(text: str) -> int | float | None:

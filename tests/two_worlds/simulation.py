@@ -25,6 +25,7 @@ from streamer.privacy.terms import Attention, Method
 from streamer.service.loop import Loop
 from streamer.service.progress import Progress
 from streamer.service.resume import Course, Opened, resume
+from streamer.stream.decoding import Decoder
 from streamer.stream.events import EventDecoder
 from streamer.stream.fate import FateRule
 from streamer.stream.intake import Batch, Intake
@@ -105,6 +106,7 @@ class Script:
     period: int = 100
     """Steps of a budget period."""
     items_per_step: int = 1
+    decoder: Decoder = field(default_factory=lambda: EventDecoder(TIMING))
 
     @property
     def ends(self):
@@ -295,7 +297,7 @@ class World:
 
     def _course(self, board):
         def intake(pseudonyms):
-            return Intake(EventDecoder(TIMING), FateRule(TIMING, AHEAD), pseudonyms)
+            return Intake(self.script.decoder, FateRule(TIMING, AHEAD), pseudonyms)
 
         asked_by = FixedList(self.script)
 

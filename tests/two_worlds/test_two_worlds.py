@@ -17,7 +17,23 @@ from streamer.monitors.attention import Changes
 from streamer.service.loop import Loop
 from streamer.service.progress import Progress
 from streamer.stream.closing import Frontier
-from tests.two_worlds.simulation import LENGTH, Crash, FixedList, Script, Sent, event, play
+from streamer.stream.conditions import Condition, OneOf
+from streamer.stream.decoding import Limits
+from streamer.stream.json_reader import JsonReader
+from streamer.stream.mapped_events import MappedDecoder
+from streamer.stream.mapping import Mapping, item_places, single_place, time_places, user_places
+from streamer.stream.muting import Muting
+from tests.two_worlds.simulation import (
+    BEGIN,
+    LENGTH,
+    TIMING,
+    Crash,
+    FixedList,
+    Script,
+    Sent,
+    event,
+    play,
+)
 
 POINTS = ["decided", "appended", "published", "noted", "snapshot taken"]
 STEPS = 8
@@ -103,6 +119,46 @@ PATIENT = settings(
 # A new stream began with its first event.
 @example(Script(steps=3, starts_at=2_600), [], [event(10)])
 def test_whatever_users_send_the_same_leaves_at_the_same_time(script, one, other):
+    assert play(script, *one) == play(script, *other)
+
+
+@st.composite
+def mapped_records(draw):
+    """Nested records with several items or none, muted and unwanted ones, and other shapes."""
+    at, partition = draw(MOMENTS), draw(st.sampled_from("0123"))
+    item = ITEMS | st.sampled_from([None, 5, {}, "muted:x"])
+    value = {
+        "kind": draw(st.sampled_from(["event", "event", "other", None])),
+        "who": draw(st.sampled_from([{"id": "u1"}, {"id": "u2"}, {"id": 3}, None, "u", [{}]])),
+        "what": draw(item | st.lists(item, max_size=3)),
+        "time": draw(st.none() | st.integers(0, 2 * STEPS * LENGTH).map(lambda time: BEGIN + time)),
+    }
+    encoded = json.dumps(value).encode()
+    return Sent(at, draw(st.just(encoded) | HOSTILE), partition)
+
+
+MAPPED = Muting(
+    MappedDecoder(
+        Mapping(
+            user_places(["who.id", "who.name"]),
+            item_places(["what"]),
+            time_places(["time"]),
+            where=(Condition(single_place("events.where", "kind"), OneOf(("event",))),),
+        ),
+        JsonReader,
+        TIMING,
+        Limits(),
+    ),
+    ["muted:*"],
+)
+MAPPED_WORLDS = st.lists(mapped_records(), max_size=12)
+
+
+@pytest.mark.slow
+@settings(PATIENT, max_examples=50, derandomize=True)
+@given(scripts(), MAPPED_WORLDS, MAPPED_WORLDS)
+def test_so_it_is_with_records_that_are_mapped(script, one, other):
+    script = replace(script, decoder=MAPPED)
     assert play(script, *one) == play(script, *other)
 
 
