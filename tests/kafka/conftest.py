@@ -100,6 +100,7 @@ class World:
                 "http": {"port": 0} | sections.get("http", {}),
                 "metrics": {"port": 0} | sections.get("metrics", {}),
                 "log": sections.get("log", {}),
+                "events": sections.get("events", {}),
             }
         )
 

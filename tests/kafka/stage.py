@@ -44,6 +44,8 @@ class Stage:
     decider: RepeatingDecider = field(default_factory=lambda: RepeatingDecider(threshold=1))
     start: str | None = field(default_factory=lambda: format_rfc3339(at(STEP - 1)))
     sent: int = 0
+    events: dict = field(default_factory=dict)
+    """The settings of events."""
 
     @classmethod
     async def make(cls, world: World, partitions: int = 1, **kafka: object) -> "Stage":
@@ -70,6 +72,7 @@ class Stage:
             kafka={"trust_producer_timestamps": True} | self.kafka | changes,
             # Nobody is asked about in a step without events.
             privacy={"attention": "every_step"},
+            events=self.events,
         )
         return running(settings, clock=self.clock, asked_by=self.decider)
 
