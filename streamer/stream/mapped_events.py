@@ -47,7 +47,7 @@ class MappedDecoder:
         envelopes: Envelopes | None = None,
     ) -> Decoded:
         rows = self._reader.read(records)
-        if self._record_fields and envelopes is not None:
+        if self._record_fields:
             rows = replace(rows, columns={**rows.columns, **self._outer(rows.places, envelopes)})
         read = len(rows.places)
         for condition in self._mapping.where:
@@ -101,8 +101,12 @@ class MappedDecoder:
             return _filled(item, [rows.columns[place] for place in item.places])
         return rows.columns[item]
 
-    def _outer(self, places: NDArray[np.int64], envelopes: Envelopes) -> dict[Place, list[object]]:
+    def _outer(
+        self, places: NDArray[np.int64], envelopes: Envelopes | None
+    ) -> dict[Place, list[object]]:
         """The columns of the records' own fields."""
+        if envelopes is None:
+            return {field: [None] * len(places) for field in self._record_fields}
         columns: dict[Place, list[object]] = {}
         keys = envelopes.keys() if RecordField(None) in self._record_fields else ()
         named = [field for field in self._record_fields if field.header is not None]

@@ -125,6 +125,7 @@ RECORDS = st.dictionaries(st.sampled_from(["a", "b", "v", "t"]), VALUES, max_siz
 PATHS = ("a", "a.b", "b.t.a", "v.*.t", "v.*.a.b", "t.1.a", "t.0")
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(RECORDS, max_size=4))
 @example([{"a": {"b": "x"}}, {"a": "x"}])

@@ -120,6 +120,8 @@ class TestUsersItemsAndTimes:
             ({"u": "u", "i": "x", "t": "then"}, Reason.BAD_TIME),
             ({"u": "u", "i": "x", "t": {}}, Reason.BAD_TIME),
             ({"u": "u", "i": "x", "t": -1}, Reason.TIME_OUT_OF_RANGE),
+            ({"i": "", "t": "then"}, Reason.MISSING_USER),
+            ({"u": "u", "t": "then"}, Reason.MISSING_ITEM),
             ({"u": "u" * 257, "i": "x"}, Reason.USER_TOO_LONG),
             ({"u": "u", "i": "é" * 513}, Reason.ITEM_TOO_LONG),
             ([], Reason.NOT_AN_OBJECT),
@@ -189,6 +191,18 @@ class TestSeveralItems:
             (0, 2, Reason.WRONG_TYPE),
             (0, 3, Reason.ITEM_TOO_LONG),
         ]
+
+    def test_a_list_of_nothing_is_not_there(self):
+        chosen = mapping(item=["tags", "i"])
+        for tags in ([], [None], ["", None]):
+            assert fate(chosen, {"u": "u", "tags": tags, "i": "x", "t": 5}) == ("u", "x", 5)
+
+    def test_a_record_with_one_item_has_no_positions(self):
+        decoded = decode(mapping(), {"u": "u", "i": ["a"], "t": 5}, {"i": "c"})
+        [rejection] = decoded.rejections
+        assert (rejection.place, rejection.part) == (1, None)
+        [rejection] = decode(mapping(), {"i": "c"}).rejections
+        assert rejection.part is None
 
     def test_a_template_with_a_list_is_a_list(self):
         chosen = mapping(item=["{v.*.type}@{release}", "v.*.type"])
@@ -261,6 +275,9 @@ class TestFieldsOfTheRecord:
             (3, Reason.MISSING_USER),
         ]
 
+    def test_a_record_that_has_none_of_them(self):
+        assert fate(mapping(user="$key"), self.EVENT) is Reason.MISSING_USER
+
     def test_headers(self):
         headers = [[("kind", b"a"), ("kind", b"b")], [("other", b"a")], [("kind", None)]]
         chosen = mapping(item="{$header.kind}:{i}", where=[("$header.kind", Exists(True))])
@@ -313,6 +330,7 @@ WIDE = mapping(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(RECORDS | st.binary(max_size=4), max_size=5))
 def test_an_event_has_the_same_fate_in_a_batch_as_alone(records):
