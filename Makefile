@@ -56,6 +56,7 @@ pictures: $(READY)  # the pictures in README.md
 	$(BIN)/streamer compare --plot docs/pictures/comparison.png > /dev/null
 	$(BIN)/streamer plan --plot docs/pictures/plan.png > /dev/null
 	$(BIN)/python docs/pictures/outbreaks.py > /dev/null
+	$(BIN)/python docs/pictures/day.py > /dev/null
 	$(BIN)/python docs/pictures/page.py
 
 constraints:  # pin the newest versions, resolved in a separate environment

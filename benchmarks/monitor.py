@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.table import Row, command_line
 from streamer import Guarantee, Workload, plan
+from streamer.monitors.attention import pace_of
 from streamer.monitors.counting import Counting
 from streamer.monitors.deciding import Deciding
 from streamer.monitors.seam import Holdings, OwnNumbers
@@ -24,7 +25,8 @@ def measure(steps: int = 15) -> list[Row]:
     guarantee = Guarantee(epsilon=1, delta=1e-6, contributions=10)
     counting: Counting[int] = Counting(guarantee.contributions)
     deciding: Deciding[int] = Deciding()
-    deciding.begin(plan(guarantee, Workload(1440, ITEMS, 0.05)))
+    planned = plan(guarantee, Workload(1440, ITEMS, 0.05))
+    deciding.begin(planned, pace_of(planned))
     watch = Stopwatch()
     for step in range(steps):
         shuffled = generator.integers(0, 2**63, USERS).astype(np.uint64)

@@ -45,7 +45,8 @@ def test_the_result_is_one_of_the_default_settings():
     shown = msgspec.json.decode(text, type=ResultRecord)
     settings = Settings()
     period = Period.containing(shown.step, terms_of(settings.privacy, settings.stream))
-    decided = Decided(shown.step, shown.step, period, (Hitter(shown.item, shown.estimate),))
+    hitter = Hitter(shown.item, shown.estimate, since=shown.step, valued_at=shown.step)
+    decided = Decided(shown.step, shown.step, period, (hitter,))
     timing = timing_of(settings.stream)
     [result] = Recorder(timing, shown.step - 1).with_results(decided).results
     assert msgspec.json.decode(text) == msgspec.to_builtins(result)

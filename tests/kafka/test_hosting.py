@@ -156,7 +156,7 @@ async def test_metrics_tell_the_truth_about_a_known_stream(world, serve):
     sent = await feed(world)
     figures = await service.measured(lambda figures: figures["hitters_total"])
     assert figures["records_read_total"] == sent
-    outcomes = {"accepted": USERS + 10, "duplicate": 7, "late": 5, "rejected": 4}
+    outcomes = {"accepted": USERS + 10, "duplicate": 7, "late": 5, "ignored": 0, "rejected": 4}
     assert figures.by("outcome", "events_total") == outcomes
     reasons = {reason: n for reason, n in figures.by("reason", "rejected_total").items() if n}
     assert reasons == {reason: len(values) for reason, values in REJECTED.items()}
