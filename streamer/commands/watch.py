@@ -81,7 +81,6 @@ async def _follow_topics(connection: Connection, settings: Settings, scene: Scen
     }
     # The topics do not say when a reported item is checked again; the settings do.
     scene.resting = settings.privacy.refresh_steps
-    scene.step_length = settings.stream.step_seconds
     hitters = CurrentHitters(scene.resting)
     async for publication in KafkaResults(connection, topics, PAST, scene.state).publications():
         hitters.take(publication)

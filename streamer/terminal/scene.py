@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from streamer.privacy.terms import Attention
-from streamer.stream.timing import duration
+from streamer.stream.timing import duration, parse_rfc3339
 from streamer.web.answers import ClosedStep, Current, CurrentHitter, Promise, Published
 from streamer.web.ground_truth import TruthAnswer
 
@@ -57,7 +57,7 @@ class Scene:
     resting: int = 1
     """Steps before a reported item is checked again, if no guarantee is known."""
     step_length: float = 60.0
-    """Seconds of a step, if no guarantee is known."""
+    """Seconds of the last step, as its record says: while no guarantee is known."""
     steps: deque[ClosedStep] = field(default_factory=lambda: deque(maxlen=PAST))
     changed: Callable[[], object] = lambda: None
     _estimates: dict[str, int] = field(default_factory=dict)
@@ -110,6 +110,7 @@ class Scene:
 
     def published(self, published: Published) -> None:
         for step in published.steps:
+            self.step_length = _seconds(step)
             self.steps.append(self._largest(step))
         if published.hitters is not None:
             self.current = published.hitters
@@ -131,6 +132,12 @@ class Scene:
         self._estimates.clear()
         self.current = self.latest = None
         self.changed()
+
+
+def _seconds(record: ClosedStep) -> float:
+    """How long a step takes, from the record of one or of a run."""
+    steps = 1 if record.first is None else record.step - record.first + 1
+    return (parse_rfc3339(record.end) - parse_rfc3339(record.start)) / 1000 / steps
 
 
 def _sentences(terms: Promise | CurrentHitter, period: str, valid: str) -> list[str]:

@@ -458,12 +458,12 @@ class TestPlainLines:
             said("crash", State.GONE, since=3),
             said("crash", State.BACK, since=7, estimate=1_900),
         ]
-        scene.step_length = 60
+        # The records themselves say that a step is a second long.
         scene.published(Published(tuple(step_of(3 + n, each) for n, each in enumerate(told)), None))
         assert lines[2:] == [
             "00:00:04 UTC      2,000 users (1,840–2,140)    new        crash",
-            "00:00:06 UTC      3,000 users (2,840–3,140)    for 3m     crash",
-            "00:00:07 UTC       gone after 3m                          crash",
+            "00:00:06 UTC      3,000 users (2,840–3,140)    for 3s     crash",
+            "00:00:07 UTC       gone after 3s                          crash",
             "00:00:08 UTC      1,900 users (1,740–2,040)    back       crash",
         ]
 
