@@ -207,8 +207,10 @@ def test_a_day_in_minutes(bootstrap, tmp_path, world):
     heavy = {place for place, users in truth.items() if users >= weight}
     assert len(heavy) >= 4 + 2
     assert heavy <= set(results), "an outbreak of the guaranteed weight was missed"
-    assert set(results) <= set(truth), "something was reported that nobody holds"
-    assert max(abs(truth[place] - estimate) for place, estimate in results.items()) <= weight
+    # An item may stay public for a step or two after its end; it has a value only while held.
+    valued = {place: estimate for place, estimate in results.items() if estimate is not None}
+    assert set(valued) <= set(truth), "something was reported that nobody holds"
+    assert max(abs(truth[place] - estimate) for place, estimate in valued.items()) <= weight
     steps = asyncio.run(values_of(bootstrap, world.topic("steps")))
     each = [step for record in steps for step in covered(record)]
     assert each == list(range(each[0], each[-1] + 1))
