@@ -291,7 +291,11 @@ HALF_THE_NOISE, MOST_OF_THE_NOISE = share_of_the_noise(0.5), share_of_the_noise(
 CASES = [
     Case("half the noise", planned, AT_THRESHOLD, deciding=HALF_THE_NOISE),
     Case("half the noise, replaced", replaced, AT_THRESHOLD, deciding=HALF_THE_NOISE),
-    Case("half the noise, usual", usual, AT_THRESHOLD, deciding=HALF_THE_NOISE),
+    Case(
+        *("half the noise, usual", usual, AT_THRESHOLD),
+        deciding=HALF_THE_NOISE,
+        trials=150_000,
+    ),
     Case("half the noise, horizon", ample, reading_estimates, deciding=HALF_THE_NOISE),
     Case("half the noise, changes", ample_changes, reading_estimates, deciding=HALF_THE_NOISE),
     Case("half the noise, scarce", scarce, AT_THRESHOLD, deciding=HALF_THE_NOISE),
